@@ -1,0 +1,12 @@
+# Flags that every target of ours is compiled with.
+# -ffp-contract=off: dequantised values and the reference must not depend on whether a compiler fuses a multiply and an add.
+add_library(kvlab_flags INTERFACE)
+target_include_directories(kvlab_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(kvlab_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Werror;-ffp-contract=off>)
+
+if(KVLAB_SANITIZE)
+  target_compile_options(kvlab_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=address,undefined;-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
+  target_link_options(kvlab_flags INTERFACE -fsanitize=address,undefined)
+endif()

@@ -1,0 +1,1 @@
+message(STATUS "CUDA side: off")

@@ -1,0 +1,89 @@
+// The operation table: everything the transformer asks of a backend. Views in, views out; no models, files or clocks.
+// Activations are f32, row-major, [n_rows, features] with an explicit row stride where rows may be parts of wider ones.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "kernels/dtype.h"
+#include "kernels/host_matrix.h"
+#include "kernels/views.h"
+
+namespace kvlab {
+
+/// A weight [n_out, n_in] in the layout its backend likes. Made once at load; nobody else looks inside.
+class PackedMatrix {
+ public:
+  virtual ~PackedMatrix() = default;
+  virtual std::int64_t n_out() const = 0;
+  virtual std::int64_t n_in() const = 0;
+  virtual DType dtype() const = 0;
+};
+
+/// Device-accessible memory, 64-byte aligned, zeroed, freed with the object.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual void* data() = 0;
+  virtual std::size_t bytes() const = 0;
+};
+
+enum class AttentionKind { naive, fused };
+
+class Operations {
+ public:
+  virtual ~Operations() = default;
+
+  /// Throws std::bad_alloc when the memory is not there.
+  virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+
+  /// Packs a weight [n_out, n_in] for `matmul`, rounding to `storage`.
+  virtual std::unique_ptr<PackedMatrix> pack_matrix(const HostMatrix& weight, DType storage) = 0;
+  /// Stores a table [n_rows, width] for `embed`, rounding to `storage`.
+  virtual std::unique_ptr<PackedMatrix> pack_table(const HostMatrix& table, DType storage) = 0;
+
+  /// out[i, :] (+)= table[ids[i], :]. `out` is [n_ids, width], dense. Ids are checked by the caller.
+  virtual void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) = 0;
+
+  /// y = x W^T (+ bias) (+ y when `accumulate`). x [n_rows, n_in], y [n_rows, n_out]; bias [n_out] or null.
+  virtual void matmul(const PackedMatrix& weight, const float* x, std::int64_t x_stride, std::int64_t n_rows, float* y,
+                      std::int64_t y_stride, const float* bias, bool accumulate) = 0;
+
+  /// y = x / rms(x) * weight, row by row; width columns. In place is allowed. rms = sqrt(mean(x^2) + eps).
+  virtual void rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                        const float* weight, float eps, float* y, std::int64_t y_stride) = 0;
+  /// y = (x - mean) / sqrt(var + eps) * weight + bias; population variance.
+  virtual void layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                          const float* weight, const float* bias, float eps, float* y, std::int64_t y_stride) = 0;
+
+  /// Rotates pairs (i, i + head_dim/2) of every head of every row in place. x [n_rows, n_heads * head_dim];
+  /// positions [n_rows]; cos_sin [n_positions, head_dim]: head_dim/2 cosines, then head_dim/2 sines.
+  virtual void rope(float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t n_heads, std::int64_t head_dim,
+                    const std::int32_t* positions, const float* cos_sin) = 0;
+
+  /// Writes rows into the cache, rounding to the view's dtype. k, v [n_rows, n_kv_heads * head_dim], stride apart.
+  /// Row first_row + i of a sequence goes to position kv_len - n_queries + i.
+  virtual void append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
+                      std::int64_t n_kv_heads, std::int64_t head_dim, const KvView& view) = 0;
+
+  /// softmax(q k^T * scale, masked) v. A row that sees no key gives zeros. Executes exactly the visible dot products.
+  virtual AttentionWork attention(AttentionKind kind, const AttentionArgs& args) = 0;
+  /// Bytes of scratch that `attention` holds for such a call (scores for naive; partial results for fused).
+  virtual std::size_t attention_workspace_bytes(AttentionKind kind, const AttentionArgs& args) const = 0;
+
+  /// out[:, j] = silu(gate_up[:, j]) * gate_up[:, width + j]. gate_up [n_rows, 2 * width], out [n_rows, width].
+  virtual void silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out) = 0;
+  /// x = gelu(x) in place, the tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).
+  virtual void gelu(float* x, std::int64_t n_values) = 0;
+
+  /// dst[i, :] = src[rows[i], :], width columns.
+  virtual void gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows,
+                           std::int64_t width, float* dst, std::int64_t dst_stride) = 0;
+};
+
+/// The CPU backend (oneDNN, Highway, OpenMP) on `n_threads` threads (>= 1).
+std::unique_ptr<Operations> make_cpu_operations(int n_threads);
+
+}  // namespace kvlab

@@ -1,0 +1,60 @@
+// Drives a transformer over sequences under one variant: prefill, chunks, decode, recompute. Knows no sampling and no
+// text.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "model/transformer.h"
+#include "variants/cache/kv_cache.h"
+#include "variants/variant.h"
+
+namespace kvlab {
+
+class Decoder {
+ public:
+  /// For `n_seqs` sequences of at most `capacity` tokens each (0: the variant's kv_capacity, else the context length).
+  /// Throws InputError when capacity exceeds the context. `transformer` outlives the decoder and was made for
+  /// `variant`.
+  Decoder(Transformer& transformer, const Variant& variant, std::int64_t n_seqs, std::int64_t capacity,
+          std::uint64_t page_seed = 1);
+  ~Decoder();
+
+  /// Appends tokens to every sequence in passes of at most `prefill_chunk` rows a sequence (prefill attention). Prompts
+  /// may differ in length; each has at least one token. May be called again: the cached tokens stay (depth).
+  void prefill(std::span<const std::vector<std::int32_t>> prompts);
+  /// Appends one token to every sequence (decode attention). Without a cache this recomputes every row, with the decode
+  /// attention.
+  void decode(std::span<const std::int32_t> tokens);
+  /// Forgets sequence `seq`.
+  void release(std::int64_t seq);
+
+  /// Logits of the newest row of a sequence after the last call, [vocab_size].
+  std::span<const float> logits(std::int64_t seq) const;
+  /// With logits=all: every row that the last pass (the last chunk) computed for a sequence, [rows, vocab_size].
+  std::span<const float> all_logits(std::int64_t seq) const;
+
+  std::int64_t length(std::int64_t seq) const;
+  std::int64_t capacity() const;
+  std::int64_t n_seqs() const;
+  const Variant& variant() const;
+  const ModelConfig& config() const;
+
+  /// Of the last prefill or decode call, and of all calls.
+  const WorkCounters& last_work() const;
+  const WorkCounters& total_work() const;
+  KvFootprint kv() const;
+  /// Activations and scratch; without a cache also the K and V of the pass.
+  std::int64_t workspace_bytes() const;
+
+  /// Hears the operations of the following passes; null: nobody.
+  void observe(StepObserver* observer);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace kvlab
