@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 
 #include "kernels/host_matrix.h"
@@ -36,6 +37,9 @@ enum class WeightRole {
   final_norm_bias,        // [1, hidden]                         gpt2
   lm_head,                // [vocab_size, hidden]                untied only
 };
+
+/// Every role, in the order of the enumeration.
+std::span<const WeightRole> all_weight_roles();
 
 std::string_view role_name(WeightRole role);
 
