@@ -21,6 +21,7 @@ struct Axis {
   std::string sentence;  // what the axis asks
   bool integer = false;  // takes an integer (report and sweep hold it as a number)
   std::vector<AxisValue> values;
+  std::vector<std::string> proof_values;                // what `verify` tries beside the base's own value, each alone
   std::function<void(Variant&, std::string_view)> set;  // throws InputError naming axis, value and what is allowed
   std::function<std::string(const Variant&)> get;
 };
