@@ -65,6 +65,7 @@ class Operations {
 
   /// Writes rows into the cache, rounding to the view's dtype. k, v [n_rows, n_kv_heads * head_dim], stride apart.
   /// Row first_row + i of a sequence goes to position kv_len - n_queries + i.
+  /// With `v` null only the K side is written.
   virtual void append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
                       std::int64_t n_kv_heads, std::int64_t head_dim, const KvView& view) = 0;
 
