@@ -1,0 +1,232 @@
+// Metrics of a case. Rates divide by the median round; whatever has no samples stays absent.
+#include "harness/metrics.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+#include "harness/accounting.h"
+#include "harness/machine.h"
+
+namespace kvlab {
+namespace {
+
+constexpr std::uint64_t kBootstrapSeed = 1;
+constexpr double kCeilingSlack = 1.1;  // ceilings are medians of seconds-long runs and wander by some percent
+
+using Rounds = std::vector<std::vector<double>>;
+
+double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+
+Rounds one_sample_a_round(const std::vector<double>& values) {
+  Rounds rounds;
+  for (const double value : values) rounds.push_back({value});
+  return rounds;
+}
+
+Summary summarise(const std::string& name, const Rounds& rounds, std::vector<std::string>& warnings) {
+  std::vector<double> pooled;
+  for (const auto& round : rounds) pooled.insert(pooled.end(), round.begin(), round.end());
+  Summary summary;
+  if (pooled.empty()) return summary;
+
+  std::vector<std::string> left_out;
+  const auto percentile_or_warning = [&](int p) -> std::optional<double> {
+    if (pooled.size() >= least_samples(p)) return percentile(pooled, p);
+    left_out.push_back(fmt::format("p{} (needs {})", p, least_samples(p)));
+    return std::nullopt;
+  };
+  summary.mean = mean(pooled);
+  summary.p50 = percentile_or_warning(50);
+  summary.p90 = percentile_or_warning(90);
+  summary.p95 = percentile_or_warning(95);
+  summary.p99 = percentile_or_warning(99);
+  summary.max = *std::max_element(pooled.begin(), pooled.end());
+  summary.ci95 = median_interval(rounds, kBootstrapSeed);
+  if (!left_out.empty()) {
+    warnings.push_back(
+        fmt::format("{}: {} left out, there are {} samples", name, fmt::join(left_out, ", "), pooled.size()));
+  }
+  if (!summary.ci95) warnings.push_back(fmt::format("{}: ci95 left out, it needs 2 rounds", name));
+  return summary;
+}
+
+/// A phase of `tokens` tokens that takes the median of `round_s`.
+PhaseMetrics phase_metrics(const WorkCounters& work, std::int64_t tokens, const std::vector<double>& round_s,
+                           std::optional<double> flops_ceiling) {
+  PhaseMetrics phase;
+  const std::int64_t flops = work.gemm_flops + work.attention_flops;
+  phase.flops = flops;
+  if (flops > 0) phase.attention_share = static_cast<double>(work.attention_flops) / static_cast<double>(flops);
+  if (round_s.empty() || tokens == 0) return phase;
+  const double seconds = median(round_s);
+  phase.tokens_per_s = static_cast<double>(tokens) / seconds;
+  phase.flops_per_s = static_cast<double>(flops) / seconds;
+  if (flops_ceiling) phase.mfu = *phase.flops_per_s / *flops_ceiling;
+  return phase;
+}
+
+void add_bandwidth(Metrics& metrics, const CaseResult& result, const std::vector<double>& decode_s,
+                   const std::optional<Ceilings>& ceilings) {
+  const std::int64_t n_steps = result.spec.workload.gen_tokens - 1;
+  if (n_steps < 1) return;
+  const WorkCounters& work = result.decode_work;
+  const auto bytes = static_cast<double>(work.weight_bytes + work.kv_read_bytes + work.kv_write_bytes);
+  metrics.bytes_per_step = bytes / static_cast<double>(n_steps);
+  if (decode_s.empty()) return;
+  metrics.bytes_per_s = bytes / median(decode_s);
+  if (ceilings) metrics.mbu = *metrics.bytes_per_s / ceilings->read_bytes_per_s;
+}
+
+void add_shares(Metrics& metrics, const Samples& samples, const std::vector<double>& decode_s) {
+  std::vector<double> whole_s;
+  std::vector<double> decode_share;
+  for (std::size_t round = 0; round < std::min(samples.ttft_s.size(), decode_s.size()); ++round) {
+    whole_s.push_back(samples.ttft_s[round] + decode_s[round]);
+    decode_share.push_back(decode_s[round] / whole_s.back());
+  }
+  if (whole_s.empty()) return;
+  metrics.e2e_s = median(whole_s);
+  metrics.decode_share = median(decode_share);
+  metrics.prefill_share = 1 - *metrics.decode_share;
+}
+
+/// Median step of the last quarter of a generation over that of the first: 1 where a step costs the same at any length.
+std::optional<double> step_growth(const Rounds& step_s) {
+  std::vector<double> early;
+  std::vector<double> late;
+  for (const auto& round : step_s) {
+    const auto quarter = static_cast<std::ptrdiff_t>(round.size() / 4);
+    if (quarter < 2) return std::nullopt;
+    early.insert(early.end(), round.begin(), round.begin() + quarter);
+    late.insert(late.end(), round.end() - quarter, round.end());
+  }
+  if (early.empty()) return std::nullopt;
+  return median(late) / median(early);
+}
+
+Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceilings, std::vector<std::string>& warnings) {
+  const Workload& workload = result.spec.workload;
+  const Samples& samples = result.samples;
+  std::vector<double> decode_s;
+  for (const auto& round : samples.step_s) decode_s.push_back(sum(round));
+
+  std::optional<double> flops_ceiling;
+  if (ceilings) {
+    flops_ceiling = result.spec.variant.weight_dtype == DType::f32 ? ceilings->gemm_flops_per_s_f32
+                                                                   : ceilings->gemm_flops_per_s_bf16;
+  }
+  const std::int64_t n_steps = std::max<std::int64_t>(workload.gen_tokens - 1, 0);
+  Metrics metrics;
+  metrics.prefill =
+      phase_metrics(result.prefill_work, workload.batch * workload.prompt_tokens, samples.prefill_s, flops_ceiling);
+  metrics.decode = phase_metrics(result.decode_work, workload.batch * n_steps, decode_s, flops_ceiling);
+  add_bandwidth(metrics, result, decode_s, ceilings);
+  metrics.ttft_s = summarise("latency.ttft_s", one_sample_a_round(samples.ttft_s), warnings);
+  metrics.step_s = summarise("latency.step_s", samples.step_s, warnings);
+  add_shares(metrics, samples, decode_s);
+  metrics.step_growth = step_growth(samples.step_s);
+  if (result.kv.reserved_bytes > 0) {
+    metrics.waste_fraction =
+        1 - static_cast<double>(result.kv.used_bytes) / static_cast<double>(result.kv.reserved_bytes);
+  }
+  metrics.work = result.prefill_work;
+  metrics.work += result.decode_work;
+  return metrics;
+}
+
+/// Why the raw times cannot be right; "" when nothing speaks against them.
+std::string fault_of_times(const CaseResult& result) {
+  const Samples& samples = result.samples;
+  if (samples.ttft_s.empty() || samples.prefill_s.empty()) return "no round was timed";
+  const auto good = [](double seconds) { return seconds > 0 && std::isfinite(seconds); };
+  const auto fault = [&](const char* name, const std::vector<double>& values) -> std::string {
+    const auto bad = std::find_if_not(values.begin(), values.end(), good);
+    return bad == values.end() ? "" : fmt::format("a time is not positive: {} holds {}", name, *bad);
+  };
+  std::string text = fault("ttft_s", samples.ttft_s);
+  if (text.empty()) text = fault("prefill_s", samples.prefill_s);
+  for (const auto& round : samples.step_s) {
+    if (text.empty()) text = fault("step_s", round);
+  }
+  return text;
+}
+
+/// Names the first counter that differs from its formula; "" when all agree.
+std::string fault_of_counts(const std::string& phase, const WorkCounters& counted, const WorkCounters& formula) {
+  const std::vector<std::pair<const char*, std::int64_t WorkCounters::*>> scalars = {
+      {"rows", &WorkCounters::rows},
+      {"kv_projection_rows", &WorkCounters::kv_projection_rows},
+      {"gemm_flops", &WorkCounters::gemm_flops},
+      {"attention_flops", &WorkCounters::attention_flops},
+      {"weight_bytes", &WorkCounters::weight_bytes},
+      {"kv_read_bytes", &WorkCounters::kv_read_bytes},
+      {"kv_write_bytes", &WorkCounters::kv_write_bytes}};
+  for (const auto& [name, member] : scalars) {
+    if (counted.*member == formula.*member) continue;
+    return fmt::format("{} {}: counted {}, the formula gives {}", phase, name, counted.*member, formula.*member);
+  }
+  if (counted.attention_dots != formula.attention_dots) {
+    return fmt::format("{} attention_dots: counted {}, the formula gives {}", phase, counted.attention_dots,
+                       formula.attention_dots);
+  }
+  if (counted.attention_dots_newest_row != formula.attention_dots_newest_row) {
+    return fmt::format("{} attention_dots_newest_row: counted {}, the formula gives {}", phase,
+                       counted.attention_dots_newest_row, formula.attention_dots_newest_row);
+  }
+  return "";
+}
+
+std::string fault_of_work(const CaseResult& result, const ModelConfig& config) {
+  const Case& spec = result.spec;
+  std::string text = fault_of_counts("prefill", result.prefill_work, prefill_work(config, spec.variant, spec.workload));
+  if (text.empty() && spec.workload.gen_tokens > 1) {
+    text = fault_of_counts("decode", result.decode_work, decode_work(config, spec.variant, spec.workload));
+  }
+  return text;
+}
+
+/// Rates above what the machine can do; a warning where there is an innocent reason.
+std::string fault_of_rates(const Metrics& metrics, std::vector<std::string>& warnings) {
+  for (const auto& [name, mfu] : {std::pair{"prefill.mfu", metrics.prefill.mfu}, {"decode.mfu", metrics.decode.mfu}}) {
+    if (mfu && !(*mfu <= kCeilingSlack)) return fmt::format("{} is {:.2f}: above the measured ceiling", name, *mfu);
+  }
+  if (!metrics.mbu || *metrics.mbu <= 1) return "";
+  const auto cache_bytes = static_cast<double>(last_level_cache_bytes());
+  if (*metrics.bytes_per_step <= cache_bytes) {
+    warnings.push_back(
+        fmt::format("decode.mbu is {:.2f}: the {:.1f} MB of a step fit the last-level cache, which the "
+                    "memory ceiling does not bound",
+                    *metrics.mbu, *metrics.bytes_per_step / 1e6));
+    return "";
+  }
+  if (!(*metrics.mbu <= kCeilingSlack)) {
+    return fmt::format("decode.mbu is {:.2f}: above the measured ceiling", *metrics.mbu);
+  }
+  warnings.push_back(fmt::format("decode.mbu is {:.2f}: above the measured ceiling by its own spread", *metrics.mbu));
+  return "";
+}
+
+}  // namespace
+
+JudgedResult judge(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings) {
+  JudgedResult judged{result, std::nullopt};
+  if (result.status != Status::ok && result.status != Status::invalid) return judged;
+
+  CaseResult& row = judged.result;
+  std::string fault = fault_of_times(result);
+  judged.metrics = fault.empty() ? compute(result, ceilings, row.warnings) : Metrics{};
+  if (fault.empty()) fault = fault_of_work(result, config);
+  if (fault.empty()) fault = fault_of_rates(*judged.metrics, row.warnings);
+  if (!fault.empty() && result.status == Status::ok) {
+    row.status = Status::invalid;
+    row.reason = fault;
+  }
+  return judged;
+}
+
+}  // namespace kvlab

@@ -1,0 +1,105 @@
+// Percentiles and the bootstrap of the median.
+#include "harness/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <stdexcept>
+
+namespace kvlab {
+namespace {
+
+constexpr int kDraws = 1000;
+
+/// Steele, Lea and Flood's SplitMix64: the same stream on every machine, which std::uniform_int_distribution is not.
+class Stream {
+ public:
+  explicit Stream(std::uint64_t seed) : state_(seed) {}
+  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
+
+ private:
+  std::uint64_t next() {
+    state_ += 0x9e3779b97f4a7c15U;
+    std::uint64_t z = state_;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31U);
+  }
+
+  std::uint64_t state_;
+};
+
+struct Tagged {
+  double value;
+  std::size_t round;
+};
+
+/// The value at 0-based rank `rank` when every sample counts as often as its round was drawn.
+double value_at_rank(std::span<const Tagged> sorted, std::span<const std::size_t> times_drawn, std::size_t rank) {
+  std::size_t passed = 0;
+  for (const Tagged& sample : sorted) {
+    passed += times_drawn[sample.round];
+    if (passed > rank) return sample.value;
+  }
+  return sorted.back().value;
+}
+
+std::vector<Tagged> sort_with_rounds(std::span<const std::vector<double>> rounds) {
+  std::vector<Tagged> sorted;
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    for (const double value : rounds[round]) sorted.push_back({value, round});
+  }
+  std::sort(sorted.begin(), sorted.end(), [](const Tagged& a, const Tagged& b) { return a.value < b.value; });
+  return sorted;
+}
+
+}  // namespace
+
+double percentile(std::span<const double> samples, double p) {
+  if (samples.empty() || !(p >= 0 && p <= 100))
+    throw std::invalid_argument("percentile: no samples, or p outside 0..100");
+  std::vector<double> sorted(samples.begin(), samples.end());
+  std::sort(sorted.begin(), sorted.end());
+  const double position = p / 100 * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(position));
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (position - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+double median(std::span<const double> samples) { return percentile(samples, 50); }
+
+double mean(std::span<const double> samples) {
+  if (samples.empty()) throw std::invalid_argument("mean: no samples");
+  return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
+}
+
+std::size_t least_samples(int p) {
+  if (p >= 99) return 100;
+  if (p >= 95) return 20;
+  return p >= 90 ? 10 : 1;
+}
+
+std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
+  const bool has_empty = std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.empty(); });
+  if (rounds.size() < 2 || has_empty) return std::nullopt;
+
+  const std::vector<Tagged> sorted = sort_with_rounds(rounds);
+  Stream stream(seed);
+  std::vector<double> medians;
+  std::vector<std::size_t> times_drawn(rounds.size());
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::fill(times_drawn.begin(), times_drawn.end(), 0);
+    std::size_t n_samples = 0;
+    for (std::size_t i = 0; i < rounds.size(); ++i) {
+      const std::size_t round = stream.below(rounds.size());
+      ++times_drawn[round];
+      n_samples += rounds[round].size();
+    }
+    const double upper = value_at_rank(sorted, times_drawn, n_samples / 2);
+    const double lower = value_at_rank(sorted, times_drawn, (n_samples - 1) / 2);
+    medians.push_back(lower + (upper - lower) / 2);
+  }
+  return Interval{percentile(medians, 2.5), percentile(medians, 97.5)};
+}
+
+}  // namespace kvlab

@@ -1,0 +1,34 @@
+// Summaries of timings: percentiles by one rule, and an interval for the median that respects rounds.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace kvlab {
+
+/// The p-th percentile, 0 <= p <= 100, by linear interpolation between closest ranks: position p/100 (n - 1) in the
+/// sorted samples, counted from 0 (rule 7 of Hyndman and Fan 1996, the default of NumPy). Throws std::invalid_argument
+/// when there are no samples.
+double percentile(std::span<const double> samples, double p);
+
+double median(std::span<const double> samples);
+double mean(std::span<const double> samples);
+
+/// Samples below which a percentile says no more than the largest one: 10 for p90, 20 for p95, 100 for p99; 1
+/// otherwise.
+std::size_t least_samples(int p);
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+/// A 95 % interval of the median of all samples pooled: whole rounds are drawn with replacement, since samples of one
+/// round share its conditions (Efron's percentile bootstrap over clusters, 1,000 draws). The same input and seed give
+/// the same interval. Nothing with fewer than two rounds or an empty round.
+std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed);
+
+}  // namespace kvlab
