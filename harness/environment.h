@@ -1,0 +1,31 @@
+// Where a report was made: machine, build and command, as its `environment` object tells.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "harness/machine.h"
+
+namespace kvlab {
+
+struct Library {
+  std::string name;
+  std::string version;
+};
+
+struct Environment {
+  Machine machine;
+  int threads = 0;
+  std::string isa;  // the vector instructions that oneDNN dispatches to
+  std::string compiler;
+  std::string flags;
+  std::string git_sha;    // "": unknown
+  std::string git_dirty;  // "yes" | "no" | "": unknown
+  std::vector<std::string> argv;
+  std::vector<Library> libraries;
+  std::string started_utc;  // when it was asked, "2026-01-31T12:00:00Z"
+};
+
+Environment read_environment(const std::vector<std::string>& argv, int threads);
+
+}  // namespace kvlab
