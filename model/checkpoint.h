@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "model/home.h"
 #include "model/model_config.h"
 #include "model/tokenizer/tokenizer.h"
 #include "model/weight_source.h"
@@ -28,8 +29,5 @@ Checkpoint open_checkpoint(const std::string& model, Need need, std::uint64_t se
 
 /// Names in configs/models, sorted.
 std::vector<std::string> synthetic_model_names();
-
-/// The folder that holds configs/ and models/: KVLAB_HOME, else the compiled-in source root, else the install prefix.
-std::string kvlab_home();
 
 }  // namespace kvlab

@@ -57,7 +57,7 @@ class Generation {
   const std::vector<float>& prompt_logits() const { return prompt_logits_; }
 
  private:
-  bool ended_before_step();
+  bool advance();
 
   Decoder& decoder_;
   const Tokenizer* tokenizer_;

@@ -51,12 +51,15 @@ KvView ContiguousCache::region_view(Buffer& k, Buffer* v, std::int64_t layer, st
   return view;
 }
 
-void ContiguousCache::append(Operations& ops, std::int64_t layer, const QkvRows& rows) {
+std::int64_t ContiguousCache::append(Operations& ops, std::int64_t layer, const QkvRows& rows) {
   ops.append(rows.k, rows.v, rows.stride, step_, shape_.n_kv_heads, shape_.head_dim, view(layer));
-  if (q_ != nullptr) {
+  std::int64_t heads = 2 * shape_.n_kv_heads;
+  if (q_ != nullptr && rows.q != nullptr) {
     const KvView q_view = region_view(*q_, nullptr, layer, shape_.n_heads, q_region_offset_);
     ops.append(rows.q, nullptr, rows.stride, step_, shape_.n_heads, shape_.head_dim, q_view);
+    heads += shape_.n_heads;
   }
+  return appended_bytes(step_, heads, shape_);
 }
 
 KvView ContiguousCache::view(std::int64_t layer) const {

@@ -14,6 +14,12 @@ std::int64_t kv_bytes_per_token(CacheKind cache, const KvShape& shape) {
   return shape.n_layers * heads * shape.head_dim * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
 }
 
+std::int64_t appended_bytes(std::span<const SequenceSpan> seqs, std::int64_t heads, const KvShape& shape) {
+  std::int64_t rows = 0;
+  for (const SequenceSpan& seq : seqs) rows += seq.n_queries;
+  return rows * heads * shape.head_dim * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
+}
+
 std::unique_ptr<KvCache> make_cache(const Variant& variant, const KvShape& shape, std::int64_t n_seqs,
                                     std::int64_t capacity, Operations& ops, std::uint64_t seed) {
   switch (variant.cache) {

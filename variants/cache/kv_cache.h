@@ -23,6 +23,9 @@ struct KvShape {
 /// Bytes of K and V (and Q, where kept) that one token takes in all layers. 0 for `none`.
 std::int64_t kv_bytes_per_token(CacheKind cache, const KvShape& shape);
 
+/// Bytes of the rows that a step appends in one layer, `heads` vectors of head_dim each.
+std::int64_t appended_bytes(std::span<const SequenceSpan> seqs, std::int64_t heads, const KvShape& shape);
+
 struct KvFootprint {
   std::int64_t bytes_per_token = 0;
   std::int64_t used_bytes = 0;      // tokens held x bytes per token
@@ -47,8 +50,9 @@ class KvCache {
   virtual void reserve(std::int64_t seq, std::int64_t n_tokens) = 0;
   /// Starts a step over `seqs` (in batch order; `ids[i]` is the cache's sequence number of seqs[i]).
   virtual void begin_step(std::span<const SequenceSpan> seqs, std::span<const std::int64_t> ids) = 0;
-  /// Stores the step's rows of one layer.
-  virtual void append(Operations& ops, std::int64_t layer, const QkvRows& rows) = 0;
+  /// Stores the step's rows of one layer and returns the bytes written. `rows.q` is null when Q was not computed for
+  /// all rows.
+  virtual std::int64_t append(Operations& ops, std::int64_t layer, const QkvRows& rows) = 0;
   /// K and V of one layer in the batch order of begin_step. Valid until the next begin_step.
   virtual KvView view(std::int64_t layer) const = 0;
   /// Forgets a sequence; its memory may serve another.

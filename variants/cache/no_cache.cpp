@@ -28,10 +28,11 @@ void NoCache::begin_step(std::span<const SequenceSpan> seqs, std::span<const std
   }
 }
 
-void NoCache::append(Operations& /*ops*/, std::int64_t /*layer*/, const QkvRows& rows) {
+std::int64_t NoCache::append(Operations& /*ops*/, std::int64_t /*layer*/, const QkvRows& rows) {
   rows_ = rows;
   region_offset_.clear();
   for (const std::int64_t row : first_row_) region_offset_.push_back(row * rows.stride);
+  return 0;
 }
 
 KvView NoCache::view(std::int64_t /*layer*/) const {

@@ -14,7 +14,7 @@ class NoCache : public KvCache {
   bool keeps_tokens() const override { return false; }
   void reserve(std::int64_t seq, std::int64_t n_tokens) override;
   void begin_step(std::span<const SequenceSpan> seqs, std::span<const std::int64_t> ids) override;
-  void append(Operations& ops, std::int64_t layer, const QkvRows& rows) override;
+  std::int64_t append(Operations& ops, std::int64_t layer, const QkvRows& rows) override;
   KvView view(std::int64_t layer) const override;
   void release(std::int64_t /*seq*/) override {}
   KvFootprint footprint() const override { return {}; }

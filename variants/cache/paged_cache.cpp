@@ -59,8 +59,9 @@ void PagedCache::begin_step(std::span<const SequenceSpan> seqs, std::span<const 
   }
 }
 
-void PagedCache::append(Operations& ops, std::int64_t layer, const QkvRows& rows) {
+std::int64_t PagedCache::append(Operations& ops, std::int64_t layer, const QkvRows& rows) {
   ops.append(rows.k, rows.v, rows.stride, step_, shape_.n_kv_heads, shape_.head_dim, view(layer));
+  return appended_bytes(step_, 2 * shape_.n_kv_heads, shape_);
 }
 
 KvView PagedCache::view(std::int64_t layer) const {

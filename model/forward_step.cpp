@@ -1,0 +1,287 @@
+#include "model/forward_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+namespace kvlab {
+namespace {
+
+/// Distinct positions that some row of the span sees.
+std::int64_t visible_positions(const SequenceSpan& span, std::int64_t window) {
+  if (span.n_queries == 0) return 0;
+  const std::int64_t first_query = span.kv_len - span.n_queries;
+  return window == 0 ? span.kv_len : span.kv_len - std::max<std::int64_t>(0, first_query - window + 1);
+}
+
+}  // namespace
+
+ForwardStep::ForwardStep(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune,
+                         StepObserver* observer)
+    : context_(context),
+      config_(context.config),
+      ops_(context.ops),
+      input_(input),
+      cache_(cache),
+      prune_(prune),
+      observer_(observer),
+      n_tokens_(static_cast<std::int64_t>(input.tokens.size())),
+      hidden_(config_.hidden),
+      q_width_(config_.n_heads * config_.head_dim),
+      kv_width_(config_.n_kv_heads * config_.head_dim),
+      qkv_width_(q_width_ + 2 * kv_width_),
+      weight_element_bytes_(dtype_bytes(context.weights.lm_head->dtype())) {
+  rows_.residual = context.workspace.floats(Scratch::residual, n_tokens_ * hidden_);
+  rows_.n = n_tokens_;
+  rows_.spans.assign(input.seqs.begin(), input.seqs.end());
+  work_.rows = n_tokens_;
+  work_.kv_projection_rows = n_tokens_;
+}
+
+WorkCounters ForwardStep::run(float* logits) {
+  cache_.begin_step(input_.seqs, input_.seq_ids);
+  embed();
+  for (std::int64_t l = 0; l < config_.n_layers; ++l) layer(l);
+  layer_ = -1;
+  if (!input_.logit_rows.empty()) head(logits);
+  return std::move(work_);
+}
+
+void ForwardStep::embed() {
+  const PackedWeights& weights = context_.weights;
+  ops_.embed(*weights.token_embedding, input_.tokens, rows_.residual, false);
+  std::int64_t tables = 1;
+  if (weights.position_embedding != nullptr) {
+    ops_.embed(*weights.position_embedding, input_.positions, rows_.residual, true);
+    tables = 2;
+  }
+  const std::int64_t bytes = tables * n_tokens_ * hidden_ * static_cast<std::int64_t>(weight_element_bytes_);
+  work_.weight_bytes += bytes;
+  noted_weight_bytes_ += bytes;
+  note("embedding", "X", {n_tokens_, hidden_});
+}
+
+void ForwardStep::layer(std::int64_t l) {
+  layer_ = l;
+  const PackedLayer& weights = context_.weights.layers[static_cast<std::size_t>(l)];
+  const QueryRows queries = project_and_append(weights);
+  if (rows_.n == 0) {  // an inner prefill chunk of a pruned last layer: K and V were all that anyone needs
+    work_.attention_dots.push_back(0);
+    work_.attention_dots_newest_row.push_back(0);
+    return;
+  }
+  attend(queries);
+  mlp(weights);
+}
+
+ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weights) {
+  Workspace& workspace = context_.workspace;
+  float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
+  norm(rows_.residual, n_tokens_, weights.attention_norm, weights.attention_norm_bias, normed);
+  note("attention norm", "normed", {n_tokens_, hidden_});
+
+  const bool is_last = layer_ == config_.n_layers - 1;
+  const bool prunes = prune_ && is_last && input_.logit_rows.size() < input_.tokens.size();
+  float* row = workspace.floats(Scratch::qkv, n_tokens_ * qkv_width_);  // Q heads, K heads, V heads
+  float* k = row + q_width_;
+  QueryRows queries{row, qkv_width_};
+  if (prunes) {
+    project_kv(weights.qkv, normed, k);
+    keep_logit_rows(normed);
+    queries = {workspace.floats(Scratch::kept_q, rows_.n * q_width_), q_width_};
+    if (rows_.n > 0) {
+      project_q(weights.qkv, workspace.floats(Scratch::kept_normed, rows_.n * hidden_), queries);
+      rotate(queries.q, q_width_, rows_.n, config_.n_heads, weights.q_norm, kept_positions_.data());
+    }
+  } else {
+    if (weights.qkv.joined.weight != nullptr) {
+      multiply(*weights.qkv.joined.weight, weights.qkv.joined.bias, normed, n_tokens_, row, qkv_width_, false);
+    } else {
+      project_q(weights.qkv, normed, queries);
+      project_kv(weights.qkv, normed, k);
+    }
+    rotate(row, qkv_width_, n_tokens_, config_.n_heads, weights.q_norm, input_.positions.data());
+  }
+  rotate(k, qkv_width_, n_tokens_, config_.n_kv_heads, weights.k_norm, input_.positions.data());
+  note("QKV projection", "Q", {rows_.n, q_width_});
+  note("QKV projection", "K", {n_tokens_, kv_width_});
+  note("QKV projection", "V", {n_tokens_, kv_width_});
+
+  work_.kv_write_bytes += cache_.append(ops_, layer_, {prunes ? nullptr : row, k, k + kv_width_, qkv_width_});
+  note("append", "K cache", {input_.seqs.front().kv_len, kv_width_});
+  note("append", "V cache", {input_.seqs.front().kv_len, kv_width_});
+  return queries;
+}
+
+void ForwardStep::project_q(const PackedQkv& qkv, const float* x, const QueryRows& queries) {
+  multiply(*qkv.q.weight, qkv.q.bias, x, rows_.n, queries.q, queries.stride, false);
+}
+
+void ForwardStep::project_kv(const PackedQkv& qkv, const float* x, float* k) {
+  if (qkv.kv.weight != nullptr) {
+    multiply(*qkv.kv.weight, qkv.kv.bias, x, n_tokens_, k, qkv_width_, false);
+    return;
+  }
+  multiply(*qkv.k.weight, qkv.k.bias, x, n_tokens_, k, qkv_width_, false);
+  multiply(*qkv.v.weight, qkv.v.bias, x, n_tokens_, k + kv_width_, qkv_width_, false);
+}
+
+/// The per-head norm, where the model has one, and RoPE.
+void ForwardStep::rotate(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads,
+                         const PackedVector& head_norm, const std::int32_t* positions) {
+  if (head_norm.data() != nullptr) {
+    use(head_norm);
+    for (std::int64_t h = 0; h < n_heads; ++h) {
+      float* head = x + h * config_.head_dim;
+      ops_.rms_norm(head, stride, n, config_.head_dim, head_norm.data(), static_cast<float>(config_.norm_eps), head,
+                    stride);
+    }
+  }
+  if (context_.rope_table != nullptr) {
+    ops_.rope(x, stride, n, n_heads, config_.head_dim, positions, context_.rope_table);
+  }
+}
+
+/// From here on the last layer works on the logit rows alone.
+void ForwardStep::keep_logit_rows(const float* normed) {
+  const auto n = static_cast<std::int64_t>(input_.logit_rows.size());
+  Workspace& workspace = context_.workspace;
+  float* residual = workspace.floats(Scratch::kept_residual, n * hidden_);
+  if (n > 0) {
+    ops_.gather_rows(normed, hidden_, input_.logit_rows, hidden_, workspace.floats(Scratch::kept_normed, n * hidden_),
+                     hidden_);
+    ops_.gather_rows(rows_.residual, hidden_, input_.logit_rows, hidden_, residual, hidden_);
+  }
+  rows_.residual = residual;
+  rows_.n = n;
+  std::int64_t kept = 0;
+  for (SequenceSpan& span : rows_.spans) {
+    const std::int64_t last_row = span.first_row + span.n_queries - 1;
+    const bool wanted = kept < n && input_.logit_rows[static_cast<std::size_t>(kept)] == last_row;
+    span = {kept, wanted ? 1 : 0, span.kv_len};
+    if (!wanted) continue;
+    kept_positions_.push_back(input_.positions[static_cast<std::size_t>(last_row)]);
+    ++kept;
+  }
+  if (kept != n) throw std::logic_error("pruning keeps the newest row of a sequence only");
+}
+
+void ForwardStep::attend(const QueryRows& queries) {
+  AttentionArgs args;
+  args.q = queries.q;
+  args.q_stride = queries.stride;
+  args.out = context_.workspace.floats(Scratch::attention_out, rows_.n * q_width_);
+  args.out_stride = q_width_;
+  args.kv = cache_.view(layer_);
+  args.seqs = rows_.spans;
+  args.n_heads = config_.n_heads;
+  args.n_kv_heads = config_.n_kv_heads;
+  args.head_dim = config_.head_dim;
+  args.window = config_.sliding_window;
+  args.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
+  const AttentionWork attention = ops_.attention(input_.attention, args);
+  context_.attention_scratch_bytes =
+      std::max(context_.attention_scratch_bytes,
+               static_cast<std::int64_t>(ops_.attention_workspace_bytes(input_.attention, args)));
+
+  const std::int64_t flops = 4 * q_width_ * attention.dots;
+  work_.attention_dots.push_back(attention.dots);
+  work_.attention_dots_newest_row.push_back(attention.dots_newest_row);
+  work_.attention_flops += flops;
+  noted_flops_ += flops;
+  if (cache_.keeps_tokens()) {
+    const std::int64_t position_bytes = 2 * kv_width_ * static_cast<std::int64_t>(dtype_bytes(args.kv.dtype));
+    for (const SequenceSpan& span : rows_.spans) {
+      work_.kv_read_bytes += visible_positions(span, config_.sliding_window) * position_bytes;
+    }
+  }
+  note("attention", "heads out, joined", {rows_.n, q_width_});
+  note("attention", "Q (a head)", {rows_.n, config_.head_dim});
+  note("attention", "K (a head)", {rows_.spans.front().kv_len, config_.head_dim});
+  note("attention", "scores (a head)", {rows_.n, rows_.spans.front().kv_len});
+  note("attention", "head out", {rows_.n, config_.head_dim});
+
+  const PackedLinear& output = context_.weights.layers[static_cast<std::size_t>(layer_)].attention_output;
+  multiply(*output.weight, output.bias, args.out, rows_.n, rows_.residual, hidden_, true);
+  note("output projection + residual", "projected", {rows_.n, hidden_});
+}
+
+void ForwardStep::mlp(const PackedLayer& weights) {
+  Workspace& workspace = context_.workspace;
+  float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
+  norm(rows_.residual, rows_.n, weights.mlp_norm, weights.mlp_norm_bias, normed);
+  note("MLP norm", "normed", {rows_.n, hidden_});
+
+  const std::int64_t up_width = weights.up.weight->n_out();
+  float* up = workspace.floats(Scratch::up, n_tokens_ * up_width);
+  multiply(*weights.up.weight, weights.up.bias, normed, rows_.n, up, up_width, false);
+  float* activated = up;
+  if (config_.family == Family::llama) {
+    note("MLP gate and up projection", "gate, up", {rows_.n, up_width});
+    activated = workspace.floats(Scratch::activated, n_tokens_ * config_.ffn_hidden);
+    ops_.silu_multiply(up, rows_.n, config_.ffn_hidden, activated);
+    note("SwiGLU", "MLP", {rows_.n, config_.ffn_hidden});
+  } else {
+    note("MLP up projection", "MLP", {rows_.n, up_width});
+    ops_.gelu(up, rows_.n * up_width);
+    note("GELU", "MLP", {rows_.n, up_width});
+  }
+  multiply(*weights.down.weight, weights.down.bias, activated, rows_.n, rows_.residual, hidden_, true);
+  note("MLP down projection + residual", "block out", {rows_.n, hidden_});
+}
+
+void ForwardStep::head(float* logits) {
+  const auto n = static_cast<std::int64_t>(input_.logit_rows.size());
+  Workspace& workspace = context_.workspace;
+  const float* rows = rows_.residual;
+  if (rows_.n != n) {
+    float* gathered = workspace.floats(Scratch::kept_residual, n * hidden_);
+    ops_.gather_rows(rows_.residual, hidden_, input_.logit_rows, hidden_, gathered, hidden_);
+    rows = gathered;
+  }
+  float* normed = workspace.floats(Scratch::normed, n * hidden_);
+  norm(rows, n, context_.weights.final_norm, context_.weights.final_norm_bias, normed);
+  note("final norm", "normed", {n, hidden_});
+  multiply(*context_.weights.lm_head, {}, normed, n, logits, config_.vocab_size, false);
+  note("LM head", "logits", {n, config_.vocab_size});
+}
+
+void ForwardStep::norm(const float* x, std::int64_t n, const PackedVector& weight, const PackedVector& bias, float* y) {
+  use(weight);
+  use(bias);
+  const auto eps = static_cast<float>(config_.norm_eps);
+  if (config_.family == Family::llama) {
+    ops_.rms_norm(x, hidden_, n, hidden_, weight.data(), eps, y, hidden_);
+  } else {
+    ops_.layer_norm(x, hidden_, n, hidden_, weight.data(), bias.data(), eps, y, hidden_);
+  }
+}
+
+void ForwardStep::multiply(const PackedMatrix& weight, const PackedVector& bias, const float* x, std::int64_t n,
+                           float* y, std::int64_t y_stride, bool accumulate) {
+  ops_.matmul(weight, x, weight.n_in(), n, y, y_stride, bias.data(), accumulate);
+  use(bias);
+  const std::int64_t flops = 2 * n * weight.n_out() * weight.n_in();
+  const std::int64_t bytes = weight.n_out() * weight.n_in() * static_cast<std::int64_t>(dtype_bytes(weight.dtype()));
+  work_.gemm_flops += flops;
+  work_.weight_bytes += bytes;
+  noted_flops_ += flops;
+  noted_weight_bytes_ += bytes;
+}
+
+void ForwardStep::use(const PackedVector& vector) {
+  const std::int64_t bytes = vector.size() * static_cast<std::int64_t>(weight_element_bytes_);
+  work_.weight_bytes += bytes;
+  noted_weight_bytes_ += bytes;
+}
+
+/// Reports a tensor with the FLOPs and weight bytes counted since the last report.
+void ForwardStep::note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
+  if (observer_ != nullptr) {
+    observer_->operation({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_});
+  }
+  noted_flops_ = 0;
+  noted_weight_bytes_ = 0;
+}
+
+}  // namespace kvlab

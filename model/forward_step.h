@@ -1,0 +1,87 @@
+// One step of the transformer: walks the layers, issues every operation, counts it and tells the observer.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "model/packed_weights.h"
+#include "model/transformer.h"
+#include "model/workspace.h"
+
+namespace kvlab {
+
+/// What lives as long as the transformer.
+struct ForwardContext {
+  Operations& ops;
+  const ModelConfig& config;
+  const PackedWeights& weights;
+  Workspace& workspace;
+  const float* rope_table;                // [n_positions, head_dim]; null for gpt2
+  std::int64_t& attention_scratch_bytes;  // the most that attention held so far
+};
+
+class ForwardStep {
+ public:
+  ForwardStep(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune,
+              StepObserver* observer);
+
+  /// logits [n_logit_rows, vocab_size].
+  WorkCounters run(float* logits);
+
+ private:
+  /// Rows that flow through a part of the network, and their part of each sequence.
+  struct Rows {
+    float* residual;  // [n, hidden]
+    std::int64_t n;
+    std::vector<SequenceSpan> spans;  // [n_seqs] in batch order, for attention
+  };
+
+  struct QueryRows {
+    float* q;  // [rows_.n, n_heads * head_dim]
+    std::int64_t stride;
+  };
+
+  void embed();
+  void layer(std::int64_t l);
+  QueryRows project_and_append(const PackedLayer& weights);
+  void project_q(const PackedQkv& qkv, const float* x, const QueryRows& queries);
+  void project_kv(const PackedQkv& qkv, const float* x, float* k);
+  void rotate(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads, const PackedVector& head_norm,
+              const std::int32_t* positions);
+  void attend(const QueryRows& queries);
+  void mlp(const PackedLayer& weights);
+  void head(float* logits);
+  void keep_logit_rows(const float* normed);
+
+  void norm(const float* x, std::int64_t n, const PackedVector& weight, const PackedVector& bias, float* y);
+  void multiply(const PackedMatrix& weight, const PackedVector& bias, const float* x, std::int64_t n, float* y,
+                std::int64_t y_stride, bool accumulate);
+  void use(const PackedVector& vector);
+  void note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape);
+
+  const ForwardContext& context_;
+  const ModelConfig& config_;
+  Operations& ops_;
+  const StepInput& input_;
+  KvCache& cache_;
+  bool prune_;
+  StepObserver* observer_;
+
+  std::int64_t n_tokens_;
+  std::int64_t hidden_;
+  std::int64_t q_width_;    // n_heads * head_dim
+  std::int64_t kv_width_;   // n_kv_heads * head_dim
+  std::int64_t qkv_width_;  // q_width_ + 2 kv_width_
+  std::size_t weight_element_bytes_;
+  std::int64_t layer_ = -1;
+  Rows rows_;
+  std::vector<std::int32_t> kept_positions_;  // [n_logit_rows] of a pruned layer
+  WorkCounters work_;
+  std::int64_t noted_flops_ = 0;         // counted since the last note
+  std::int64_t noted_weight_bytes_ = 0;  // the same
+};
+
+}  // namespace kvlab

@@ -1,0 +1,111 @@
+#include "model/packed_weights.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace kvlab {
+namespace {
+
+/// Reads roles of one layer and stacks their rows (vectors end to end).
+HostMatrix read_stacked(const WeightSource& source, std::initializer_list<WeightRole> roles, std::int64_t layer) {
+  HostMatrix all;
+  for (const WeightRole role : roles) {
+    HostMatrix part = source.read(role, layer);
+    all.rows += part.rows;
+    all.cols = part.cols;
+    if (all.values.empty()) {
+      all.values = std::move(part.values);
+    } else {
+      all.values.insert(all.values.end(), part.values.begin(), part.values.end());
+    }
+  }
+  return all;
+}
+
+class Packer {
+ public:
+  Packer(const WeightSource& source, const Variant& variant, Operations& ops)
+      : source_(source), config_(source.config()), variant_(variant), ops_(ops) {}
+
+  PackedVector vector(std::initializer_list<WeightRole> roles, std::int64_t layer = 0) const {
+    if (!has_role(config_, *roles.begin())) return {};
+    return PackedVector(ops_, read_stacked(source_, roles, layer).values);
+  }
+
+  PackedLinear linear(std::initializer_list<WeightRole> roles, std::initializer_list<WeightRole> bias_roles,
+                      std::int64_t layer) const {
+    return {ops_.pack_matrix(read_stacked(source_, roles, layer), variant_.weight_dtype), vector(bias_roles, layer)};
+  }
+
+  PackedQkv qkv(std::int64_t layer) const {
+    using enum WeightRole;
+    PackedQkv packed;
+    const bool pruned = variant_.prune == PruneKind::last_layer && layer == config_.n_layers - 1;
+    if (variant_.projection == ProjectionKind::separate) {
+      packed.q = linear({q}, {q_bias}, layer);
+      packed.k = linear({k}, {k_bias}, layer);
+      packed.v = linear({v}, {v_bias}, layer);
+    } else if (pruned) {
+      packed.q = linear({q}, {q_bias}, layer);
+      packed.kv = linear({k, v}, {k_bias, v_bias}, layer);
+    } else {
+      packed.joined = linear({q, k, v}, {q_bias, k_bias, v_bias}, layer);
+    }
+    return packed;
+  }
+
+  PackedLayer layer(std::int64_t l) const {
+    using enum WeightRole;
+    PackedLayer packed;
+    packed.attention_norm = vector({attention_norm}, l);
+    packed.attention_norm_bias = vector({attention_norm_bias}, l);
+    packed.qkv = qkv(l);
+    packed.q_norm = vector({q_norm}, l);
+    packed.k_norm = vector({k_norm}, l);
+    packed.attention_output = linear({attention_output}, {attention_output_bias}, l);
+    packed.mlp_norm = vector({mlp_norm}, l);
+    packed.mlp_norm_bias = vector({mlp_norm_bias}, l);
+    packed.up = config_.family == Family::llama ? linear({gate, up}, {up_bias}, l) : linear({up}, {up_bias}, l);
+    packed.down = linear({down}, {down_bias}, l);
+    return packed;
+  }
+
+ private:
+  const WeightSource& source_;
+  const ModelConfig& config_;
+  const Variant& variant_;
+  Operations& ops_;
+};
+
+}  // namespace
+
+PackedVector::PackedVector(Operations& ops, const std::vector<float>& values)
+    : buffer_(ops.allocate(values.size() * sizeof(float))), size_(static_cast<std::int64_t>(values.size())) {
+  std::copy(values.begin(), values.end(), static_cast<float*>(buffer_->data()));
+}
+
+PackedWeights pack_weights(const WeightSource& source, const Variant& variant, Operations& ops,
+                           const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  using enum WeightRole;
+  const ModelConfig& config = source.config();
+  const Packer packer(source, variant, ops);
+  PackedWeights packed;
+  {
+    const HostMatrix embedding = source.read(token_embedding, 0);
+    packed.token_embedding = ops.pack_table(embedding, variant.weight_dtype);
+    if (config.tied_embedding) packed.lm_head = ops.pack_matrix(embedding, variant.weight_dtype);
+  }
+  if (!config.tied_embedding) packed.lm_head = ops.pack_matrix(source.read(lm_head, 0), variant.weight_dtype);
+  if (config.family == Family::gpt2) {
+    packed.position_embedding = ops.pack_table(source.read(position_embedding, 0), variant.weight_dtype);
+  }
+  for (std::int64_t l = 0; l < config.n_layers; ++l) {
+    packed.layers.push_back(packer.layer(l));
+    if (progress) progress(l + 1, config.n_layers);
+  }
+  packed.final_norm = packer.vector({final_norm});
+  packed.final_norm_bias = packer.vector({final_norm_bias});
+  return packed;
+}
+
+}  // namespace kvlab

@@ -1,0 +1,149 @@
+#include "model/reference_forward.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include "kernels/reference/operations.h"
+#include "model/rope.h"
+
+namespace kvlab {
+namespace {
+
+using Doubles = std::vector<double>;
+
+class ReferenceForward {
+ public:
+  ReferenceForward(const WeightSource& weights, DType weight_dtype, std::span<const std::int32_t> tokens)
+      : weights_(weights),
+        config_(weights.config()),
+        dtype_(weight_dtype),
+        tokens_(tokens),
+        n_(static_cast<std::int64_t>(tokens.size())) {}
+
+  Doubles run(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& progress) {
+    embed();
+    for (std::int64_t l = 0; l < config_.n_layers; ++l) {
+      attention_block(l);
+      mlp_block(l);
+      if (progress) progress(l + 1, config_.n_layers);
+    }
+    const double* last = x_.data() + (n_ - rows) * config_.hidden;
+    const Doubles normed = norm(last, rows, WeightRole::final_norm, WeightRole::final_norm_bias, 0);
+    const WeightRole head = config_.tied_embedding ? WeightRole::token_embedding : WeightRole::lm_head;
+    return product(normed, rows, head, std::nullopt, 0);
+  }
+
+ private:
+  /// A matrix rounded to the weight dtype, as every variant of that dtype holds it.
+  HostMatrix matrix(WeightRole role, std::int64_t layer) const {
+    HostMatrix weight = weights_.read(role, layer);
+    if (dtype_ == DType::bf16) {
+      for (float& value : weight.values) value = bf16_to_float(bf16_from_float(value));
+    }
+    return weight;
+  }
+
+  /// x W^T, plus the bias where the model has that role, for x [rows, n_in].
+  Doubles product(const Doubles& x, std::int64_t rows, WeightRole role, std::optional<WeightRole> bias_role,
+                  std::int64_t layer) const {
+    const HostMatrix weight = matrix(role, layer);
+    const HostMatrix bias =
+        bias_role && has_role(config_, *bias_role) ? weights_.read(*bias_role, layer) : HostMatrix();
+    Doubles y(static_cast<std::size_t>(rows * weight.rows));
+    reference::matmul(x.data(), rows, weight.values.data(), weight.rows, weight.cols,
+                      bias.values.empty() ? nullptr : bias.values.data(), y.data());
+    return y;
+  }
+
+  Doubles norm(const double* x, std::int64_t rows, WeightRole role, WeightRole bias_role, std::int64_t layer) const {
+    const HostMatrix weight = weights_.read(role, layer);
+    Doubles y(static_cast<std::size_t>(rows * config_.hidden));
+    if (config_.family == Family::llama) {
+      reference::rms_norm(x, rows, config_.hidden, weight.values.data(), config_.norm_eps, y.data());
+    } else {
+      const HostMatrix bias = weights_.read(bias_role, layer);
+      reference::layer_norm(x, rows, config_.hidden, weight.values.data(), bias.values.data(), config_.norm_eps,
+                            y.data());
+    }
+    return y;
+  }
+
+  void embed() {
+    x_.resize(static_cast<std::size_t>(n_ * config_.hidden));
+    positions_.resize(static_cast<std::size_t>(n_));
+    for (std::size_t i = 0; i < positions_.size(); ++i) positions_[i] = static_cast<std::int32_t>(i);
+    const HostMatrix table = matrix(WeightRole::token_embedding, 0);
+    reference::embed(table.values.data(), config_.hidden, tokens_, x_.data());
+    if (!has_role(config_, WeightRole::position_embedding)) return;
+    const HostMatrix position_table = matrix(WeightRole::position_embedding, 0);
+    Doubles added(x_.size());
+    reference::embed(position_table.values.data(), config_.hidden, positions_, added.data());
+    reference::add(added.data(), n_ * config_.hidden, x_.data());
+  }
+
+  /// The per-head norm (qwen3) and RoPE of Q or K, [n, heads * head_dim].
+  void rotate(Doubles& x, std::int64_t heads, WeightRole head_norm, std::int64_t layer) const {
+    if (has_role(config_, head_norm)) {
+      const HostMatrix weight = weights_.read(head_norm, layer);
+      reference::rms_norm(x.data(), n_ * heads, config_.head_dim, weight.values.data(), config_.norm_eps, x.data());
+    }
+    if (config_.family == Family::gpt2) return;
+    reference::rope(x.data(), n_, heads, config_.head_dim, positions_.data(), rope_frequencies(config_).data());
+  }
+
+  void attention_block(std::int64_t layer) {
+    using enum WeightRole;
+    const Doubles normed = norm(x_.data(), n_, attention_norm, attention_norm_bias, layer);
+    Doubles queries = product(normed, n_, q, q_bias, layer);
+    Doubles keys = product(normed, n_, k, k_bias, layer);
+    const Doubles values = product(normed, n_, v, v_bias, layer);
+    rotate(queries, config_.n_heads, q_norm, layer);
+    rotate(keys, config_.n_kv_heads, k_norm, layer);
+    reference::AttentionShape shape;
+    shape.n_queries = n_;
+    shape.kv_len = n_;
+    shape.n_heads = config_.n_heads;
+    shape.n_kv_heads = config_.n_kv_heads;
+    shape.head_dim = config_.head_dim;
+    shape.window = config_.sliding_window;
+    shape.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
+    Doubles heads(queries.size());
+    reference::attention(shape, queries.data(), keys.data(), values.data(), heads.data());
+    const Doubles projected = product(heads, n_, attention_output, attention_output_bias, layer);
+    reference::add(projected.data(), n_ * config_.hidden, x_.data());
+  }
+
+  void mlp_block(std::int64_t layer) {
+    using enum WeightRole;
+    const Doubles normed = norm(x_.data(), n_, mlp_norm, mlp_norm_bias, layer);
+    Doubles up_out = product(normed, n_, up, up_bias, layer);
+    const std::int64_t values = n_ * config_.ffn_hidden;
+    if (config_.family == Family::llama) {
+      const Doubles gate_out = product(normed, n_, gate, std::nullopt, layer);
+      reference::silu_multiply(gate_out.data(), up_out.data(), values, up_out.data());
+    } else {
+      reference::gelu(up_out.data(), values);
+    }
+    const Doubles down_out = product(up_out, n_, down, down_bias, layer);
+    reference::add(down_out.data(), n_ * config_.hidden, x_.data());
+  }
+
+  const WeightSource& weights_;
+  const ModelConfig& config_;
+  DType dtype_;
+  std::span<const std::int32_t> tokens_;
+  std::int64_t n_;
+  Doubles x_;                            // [n, hidden]
+  std::vector<std::int32_t> positions_;  // [n]
+};
+
+}  // namespace
+
+std::vector<double> reference_logits(const WeightSource& weights, std::span<const std::int32_t> tokens,
+                                     std::int64_t rows, DType weight_dtype,
+                                     const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  return ReferenceForward(weights, weight_dtype, tokens).run(rows, progress);
+}
+
+}  // namespace kvlab
