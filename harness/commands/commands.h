@@ -68,6 +68,7 @@ struct SweepRequest {
   bool resume = false;
   std::vector<std::string> filters;  // axis=value
   bool dry_run = false;
+  int threads = 0;  // 0: all cores
   std::vector<std::string> argv;
 };
 int run_sweep(const SweepRequest& request);

@@ -1,0 +1,305 @@
+// Groups, turns, budget and progress of a measurement. What a round does: round.h; whether it is right: output_check.h.
+#include "harness/measurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <new>
+#include <utility>
+
+#include "harness/accounting.h"
+#include "harness/interrupt.h"
+#include "harness/machine.h"
+#include "harness/report.h"
+#include "harness/statistics.h"
+#include "kernels/error.h"
+#include "variants/registry.h"
+
+namespace kvlab {
+
+namespace {
+
+/// Cases of one model take turns only while all their weight sets fit this share of the free memory.
+constexpr double kSharedWeightShare = 0.5;
+constexpr std::size_t kFirstTokens = 16;
+
+bool narrow(const MeasuredCase& measured, double target) {
+  std::vector<std::vector<double>> rounds;
+  for (const auto& [number, round] : measured.rounds) {
+    rounds.push_back(round.step_s.empty() ? std::vector{round.prefill_s} : round.step_s);
+  }
+  const std::optional<Interval> interval = median_interval(rounds, measured.result.spec.seed);
+  if (!interval) return false;
+  std::vector<double> all;
+  for (const std::vector<double>& round : rounds) all.insert(all.end(), round.begin(), round.end());
+  return (interval->high - interval->low) / 2 <= target * median(all);
+}
+
+std::int64_t weight_bytes(const std::vector<const MeasuredCase*>& sets) {
+  std::int64_t bytes = 0;
+  for (const MeasuredCase* set : sets) bytes += stored_weight_bytes(set->config, set->result.spec.variant);
+  return bytes;
+}
+
+/// One case for each weight set that the cases need.
+std::vector<const MeasuredCase*> weight_sets(const std::vector<MeasuredCase*>& cases) {
+  std::vector<const MeasuredCase*> sets;
+  for (const MeasuredCase* measured : cases) {
+    const bool known = std::any_of(sets.begin(), sets.end(), [&](const MeasuredCase* set) {
+      return Transformer::same_weights(set->result.spec.variant, measured->result.spec.variant);
+    });
+    if (!known) sets.push_back(measured);
+  }
+  return sets;
+}
+
+/// What a case takes beyond what is packed already; refused before it is allocated.
+void refuse_what_does_not_fit(const MeasuredCase& measured, const ModelSession& session, const Variant& reference) {
+  const Case& spec = measured.result.spec;
+  const std::int64_t capacity =
+      spec.variant.kv_capacity > 0 ? spec.variant.kv_capacity : needed_capacity(spec.workload);
+  std::int64_t needed = kv_reserved_bytes(measured.config, spec.variant, spec.workload.batch, capacity);
+  if (session.needs_packing(spec.variant)) needed += stored_weight_bytes(measured.config, spec.variant);
+  if (session.needs_packing(reference) && !Transformer::same_weights(reference, spec.variant)) {
+    needed += stored_weight_bytes(measured.config, reference);
+  }
+  const std::int64_t available = read_machine().memory_available_bytes;
+  if (available == 0 || needed <= available) return;
+  throw std::bad_alloc();
+}
+
+}  // namespace
+
+void fold_rounds(MeasuredCase& measured) {
+  Samples& samples = measured.result.samples;
+  samples = {};
+  for (const auto& [number, round] : measured.rounds) {
+    samples.ttft_s.push_back(round.ttft_s);
+    samples.prefill_s.push_back(round.prefill_s);
+    samples.step_s.push_back(round.step_s);
+  }
+  if (measured.rounds.empty()) return;
+  const Round& last = measured.rounds.rbegin()->second;
+  samples.step_rows = last.step_rows;
+  samples.step_dots = last.step_dots;
+  measured.result.prefill_work = last.prefill_work;
+  measured.result.decode_work = last.decode_work;
+  measured.result.kv = last.kv;
+  measured.result.workspace_bytes = last.workspace_bytes;
+}
+
+Measurement::Measurement(std::vector<MeasuredCase>& cases, const RoundPolicy& policy, std::string prompt_file,
+                         Listener listener)
+    : cases_(cases), policy_(policy), prompt_file_(std::move(prompt_file)), listener_(std::move(listener)) {
+  for (const MeasuredCase& measured : cases_) {
+    for (const auto& [number, round] : measured.rounds) earlier_s_ += round.total_s();
+  }
+}
+
+void Measurement::run() {
+  const std::vector<Group> all = groups();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const double share = static_cast<double>(i + 1) / static_cast<double>(all.size());
+    run_group(all[i], policy_.budget_s * share);
+  }
+}
+
+std::vector<Measurement::Group> Measurement::groups() {
+  std::vector<Group> by_model;
+  for (MeasuredCase& measured : cases_) {
+    const auto same = std::find_if(by_model.begin(), by_model.end(), [&](const Group& group) {
+      return group.front()->result.spec.model == measured.result.spec.model;
+    });
+    if (same == by_model.end()) {
+      by_model.push_back({&measured});
+    } else {
+      same->push_back(&measured);
+    }
+  }
+  const auto available = static_cast<double>(read_machine().memory_available_bytes);
+  std::vector<Group> result;
+  for (const Group& group : by_model) {
+    const std::vector<const MeasuredCase*> sets = weight_sets(group);
+    const bool together =
+        sets.size() == 1 || available == 0 || static_cast<double>(weight_bytes(sets)) <= kSharedWeightShare * available;
+    if (together) {
+      result.push_back(group);
+      continue;
+    }
+    for (const MeasuredCase* set : sets) {
+      Group part;
+      std::copy_if(group.begin(), group.end(), std::back_inserter(part), [&](const MeasuredCase* measured) {
+        return Transformer::same_weights(set->result.spec.variant, measured->result.spec.variant);
+      });
+      result.push_back(part);
+    }
+  }
+  return result;
+}
+
+void Measurement::run_group(const Group& group, double deadline_s) {
+  std::int64_t n_rounds = std::numeric_limits<std::int64_t>::max();  // that every open case has
+  for (const MeasuredCase* measured : group) {
+    std::int64_t number = 0;
+    while (measured->rounds.count(number) > 0) ++number;
+    if (measured->open()) n_rounds = std::min(n_rounds, number);
+  }
+  if (finished(group, n_rounds, deadline_s)) return;
+
+  const Case& first = group.front()->result.spec;
+  ModelSession session(first.model, first.device, first.threads, first.seed);
+  OutputCheck check(session);
+  for (MeasuredCase* measured : group) {
+    if (measured->open()) prepare(*measured, session, check);
+  }
+  for (; !finished(group, n_rounds, deadline_s); ++n_rounds) {
+    for (MeasuredCase* measured : group) {
+      if (measured->open() && measured->rounds.count(n_rounds) == 0) time_round(*measured, session, n_rounds);
+    }
+  }
+}
+
+bool Measurement::finished(const Group& group, std::int64_t n_rounds, double deadline_s) const {
+  bool all_narrow = true;
+  double next_s = 0;
+  bool any_open = false;
+  for (const MeasuredCase* measured : group) {
+    if (!measured->open()) continue;
+    any_open = true;
+    all_narrow = all_narrow && narrow(*measured, policy_.target_ci);
+    next_s += measured->round_s > 0 || measured->rounds.empty() ? measured->round_s
+                                                                : measured->rounds.rbegin()->second.total_s();
+  }
+  if (!any_open) return true;
+  if (n_rounds < policy_.min) return false;
+  return all_narrow || n_rounds >= policy_.max || spent_s() + next_s > deadline_s;
+}
+
+void Measurement::attempt(MeasuredCase& measured, const std::function<void()>& work) {
+  CaseResult& result = measured.result;
+  try {
+    work();
+  } catch (const std::bad_alloc&) {
+    result.status = Status::oom;
+    result.reason = "the weights and the KV cache of this case do not fit the free memory";
+  } catch (const std::exception& error) {
+    result.status = Status::failed;
+    result.reason = error.what();
+  }
+  if (!measured.open()) listener_(measured, -1);
+}
+
+void Measurement::prepare(MeasuredCase& measured, ModelSession& session, OutputCheck& check) {
+  CaseResult& result = measured.result;
+  result.warnings.clear();
+  attempt(measured, [&] {
+    refuse_what_does_not_fit(measured, session, check.reference_variant(result.spec.variant));
+    session.transformer(result.spec.variant);
+    const WorkloadTokens tokens =
+        workload_tokens(session.checkpoint(), result.spec.workload, prompt_file_, result.spec.seed);
+    const Round round = check.check(result, tokens);
+    measured.round_s = round.total_s();
+    std::vector<std::vector<std::int32_t>> prompts = tokens.depth;
+    for (std::size_t seq = 0; seq < prompts.size(); ++seq) {
+      prompts[seq].insert(prompts[seq].end(), tokens.prompt[seq].begin(), tokens.prompt[seq].end());
+    }
+    const std::vector<std::int32_t>& first = round.tokens.front();
+    result.output.prompt_ids_sha256 = ids_sha256(prompts);
+    result.output.tokens_sha256 = ids_sha256(round.tokens);
+    result.output.first_tokens.assign(
+        first.begin(), first.begin() + static_cast<std::ptrdiff_t>(std::min(kFirstTokens, first.size())));
+  });
+  measured.warm = true;
+  report_progress(measured, measured.open() ? "checked" : std::string(status_name(result.status)));
+}
+
+void Measurement::time_round(MeasuredCase& measured, ModelSession& session, std::int64_t number) {
+  CaseResult& result = measured.result;
+  attempt(measured, [&] {
+    const WorkloadTokens tokens =
+        workload_tokens(session.checkpoint(), result.spec.workload, prompt_file_, result.spec.seed);
+    RoundOptions options;
+    options.n_choices = choosable_ids(session.checkpoint());
+    const Round round = run_round(session.transformer(result.spec.variant), result.spec, tokens, options);
+    std::string fault = work_mismatch(round, result.spec, measured.config);
+    if (fault.empty() && ids_sha256(round.tokens) != result.output.tokens_sha256) {
+      fault = fmt::format("round {} gave other tokens than the output check", number);
+    }
+    if (!fault.empty()) {
+      result.status = Status::failed;
+      result.reason = fault;
+      return;
+    }
+    measured.round_s = round.total_s();
+    measured.rounds[number] = round;
+    fold_rounds(measured);
+    listener_(measured, number);
+  });
+  report_progress(measured,
+                  measured.open() ? fmt::format("round {}", number + 1) : std::string(status_name(result.status)));
+}
+
+void Measurement::report_progress(const MeasuredCase& measured, const std::string& what) {
+  const auto index = &measured - cases_.data() + 1;
+  const double left_s = remaining_s();
+  progress_.show(fmt::format("[{}/{}] {}: {}, {:.2f} s; elapsed {}, remaining {}", index, cases_.size(),
+                             case_label(measured.result.spec), what, measured.round_s, clock_text(watch_.elapsed_s()),
+                             left_s < 0 ? "unknown" : "at most " + clock_text(left_s)));
+}
+
+double Measurement::remaining_s() const {
+  double known_s = 0;
+  double known_flops = 0;
+  for (const MeasuredCase& measured : cases_) {
+    if (measured.round_s <= 0) continue;
+    known_s += measured.round_s;
+    known_flops += static_cast<double>(planned_flops(measured.result.spec, measured.config));
+  }
+  if (known_flops <= 0) return -1;
+  double least_s = 0;
+  double most_s = 0;
+  for (const MeasuredCase& measured : cases_) {
+    if (!measured.open()) continue;
+    const auto flops = static_cast<double>(planned_flops(measured.result.spec, measured.config));
+    const double round_s = measured.round_s > 0 ? measured.round_s : known_s * flops / known_flops;
+    const auto done = static_cast<double>(measured.rounds.size());
+    const double check_s = measured.warm ? 0 : round_s;
+    least_s += check_s + round_s * std::max(0.0, static_cast<double>(policy_.min) - done);
+    most_s += check_s + round_s * std::max(0.0, static_cast<double>(policy_.max) - done);
+  }
+  return std::max(least_s, std::min(most_s, policy_.budget_s - spent_s()));
+}
+
+void check_case(const Case& spec, const ModelConfig& config) {
+  try {
+    resolve_kv_heads(spec.variant, config.n_heads, config.n_kv_heads);
+    const std::int64_t needed = needed_capacity(spec.workload);
+    if (needed > config.context_length) {
+      throw InputError(fmt::format("depth + prompt + generated tokens take {} positions; the context holds {}", needed,
+                                   config.context_length));
+    }
+    if (spec.variant.kv_capacity > 0 && spec.variant.kv_capacity < needed) {
+      throw InputError(fmt::format("depth + prompt + generated tokens take {} positions; kv_capacity is {}", needed,
+                                   spec.variant.kv_capacity));
+    }
+  } catch (const InputError& error) {
+    throw InputError(fmt::format("case {} of {}: {}", case_label(spec), spec.model, error.what()));
+  }
+}
+
+std::string case_label(const Case& spec) {
+  const Workload& workload = spec.workload;
+  return fmt::format("{}{}{}, {} + {} tokens", variant_label(spec.variant),
+                     workload.batch > 1 ? fmt::format(", batch {}", workload.batch) : "",
+                     workload.depth > 0 ? fmt::format(", depth {}", workload.depth) : "", workload.prompt_tokens,
+                     workload.gen_tokens);
+}
+
+std::int64_t planned_flops(const Case& spec, const ModelConfig& config) {
+  const WorkCounters prefill = prefill_work(config, spec.variant, spec.workload);
+  const WorkCounters decode = decode_work(config, spec.variant, spec.workload);
+  return prefill.gemm_flops + prefill.attention_flops + decode.gemm_flops + decode.attention_flops;
+}
+
+}  // namespace kvlab

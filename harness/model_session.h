@@ -1,0 +1,47 @@
+// One open checkpoint, its backend, and the packed weights that variants share.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/checkpoint.h"
+#include "model/transformer.h"
+
+namespace kvlab {
+
+/// "cpu" for cpu and auto. Throws InputError for a device that this build does not have.
+std::string resolve_device(const std::string& device);
+
+class ModelSession {
+ public:
+  /// Opens the weights. Loading progress goes to standard error when it takes over a second.
+  ModelSession(const std::string& model, const std::string& device, int threads, std::uint64_t seed);
+
+  const Checkpoint& checkpoint() const { return checkpoint_; }
+  const ModelConfig& config() const { return checkpoint_.config; }
+  int threads() const { return threads_; }
+  std::uint64_t seed() const { return seed_; }
+
+  /// The transformer for a variant: one whose weights it can share, or a new one. Lives until drop_weights.
+  Transformer& transformer(const Variant& variant);
+  /// Whether `transformer` would have to pack weights.
+  bool needs_packing(const Variant& variant) const;
+  void drop_weights() { packed_.clear(); }
+
+ private:
+  struct Packed {
+    Variant variant;
+    std::unique_ptr<Transformer> transformer;
+  };
+
+  Checkpoint checkpoint_;
+  int threads_;
+  std::uint64_t seed_;
+  std::shared_ptr<Operations> ops_;
+  std::vector<Packed> packed_;
+};
+
+}  // namespace kvlab

@@ -1,0 +1,60 @@
+// Whether a case computes the right thing, before it is timed: against the reference variant (no cache, naive, the
+// model's heads, nothing pruned, the same weight dtype, KV f32).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "harness/case.h"
+#include "harness/model_session.h"
+#include "harness/round.h"
+
+namespace kvlab {
+
+class OutputCheck {
+ public:
+  explicit OutputCheck(ModelSession& session) : session_(session) {}
+
+  /// Runs the case once over its exact shapes and path, which also warms it up, and compares. Sets status, reason and
+  /// warnings of `result`; returns the run. All-f32 cases must give the reference's tokens (a tie within rounding is a
+  /// warning); other storage types must give its teacher-forced logits within twice the error of the naive variant with
+  /// the same storage.
+  Round check(CaseResult& result, const WorkloadTokens& tokens);
+
+  /// The reference variant of a case. A pooled re-heading changes outputs: its reference has the pooled heads.
+  Variant reference_variant(const Variant& variant) const;
+
+ private:
+  struct Reference {
+    Case spec;                  // gen_tokens: as many as are checked
+    Round round;                // its tokens: [batch][checked]
+    std::vector<float> logits;  // [n_kept, vocab_size] of sequence 0
+    std::int64_t n_kept = 0;
+    double largest_logit = 0;
+  };
+  struct Entry {
+    Case spec;
+    Reference reference;
+  };
+
+  const Reference& reference(const Case& spec, const WorkloadTokens& tokens);
+  Reference make_reference(const Case& spec, const WorkloadTokens& tokens);
+  /// Worst |logit difference| of a variant fed with the reference's tokens.
+  double forced_difference(Case spec, const WorkloadTokens& tokens, const Reference& reference);
+  void compare_tokens(CaseResult& result, const Round& round, const WorkloadTokens& tokens, const Reference& reference);
+  void compare_logits(CaseResult& result, const WorkloadTokens& tokens, const Reference& reference);
+  /// How much the reference prefers its own choice over `id` after `length` generated tokens of sequence `seq`.
+  double preference(const Reference& reference, const WorkloadTokens& tokens, std::size_t seq, std::size_t length,
+                    std::int32_t id);
+  double tolerance(const Reference& reference) const;
+
+  ModelSession& session_;
+  std::vector<Entry> references_;
+  std::vector<std::pair<Case, double>> naive_differences_;
+};
+
+/// "" when the counted work equals the formulas, otherwise what differs first.
+std::string work_mismatch(const Round& round, const Case& spec, const ModelConfig& config);
+
+}  // namespace kvlab

@@ -1,0 +1,42 @@
+// One generation of a case: passes timed one by one, work counted, tokens kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "harness/case.h"
+#include "harness/prompt.h"
+#include "model/decoder.h"
+
+namespace kvlab {
+
+struct Round {
+  double ttft_s = 0;                    // token ids ready -> first token chosen
+  double prefill_s = 0;                 // the prefill pass alone
+  std::vector<double> step_s;           // [gen_tokens - 1] decode pass and choice
+  std::vector<std::int64_t> step_rows;  // [gen_tokens] rows projected to K and V; the first entry is the prefill
+  std::vector<std::int64_t> step_dots;  // [gen_tokens] one head, the first layer
+  std::vector<std::vector<std::int32_t>> tokens;  // [batch][gen_tokens]
+  WorkCounters prefill_work;
+  WorkCounters decode_work;
+  KvFootprint kv;
+  std::int64_t workspace_bytes = 0;
+
+  /// Of the measured passes.
+  double total_s() const;
+};
+
+struct RoundOptions {
+  std::int64_t n_choices = 0;                                      // ids at or above it are never chosen
+  const std::vector<std::vector<std::int32_t>>* forced = nullptr;  // [batch][>= gen_tokens]: fed instead of the choice
+  std::function<void(std::int64_t, const Decoder&)> after_pass;    // (pass, decoder), outside the timed part
+};
+
+/// Tokens a sequence needs room for: the last one generated is never fed back.
+std::int64_t needed_capacity(const Workload& workload);
+
+/// Greedy; ignores EOS. Throws Interrupted between passes.
+Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens& tokens, const RoundOptions& options);
+
+}  // namespace kvlab

@@ -1,0 +1,45 @@
+// How far logits of two correct computations may lie apart, and the comparison itself.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "model/model_config.h"
+
+namespace kvlab {
+
+/// Worst |difference| that f32 rounding explains between f32 logits and exact ones of size `largest_logit`.
+///
+/// A product of inner length K adds K rounded terms of random sign: a relative error of about u sqrt(K), u = 2^-24. A
+/// forward pass chains 4 n_layers + 1 of them (QKV, output, MLP in, MLP out, LM head), whose errors add as a random
+/// walk. Twice that, since activation functions, norms and rotations round too; never below kSmallestTolerance, the
+/// accuracy of exp and tanh on logits of order one.
+double rounding_tolerance(const ModelConfig& config, double largest_logit);
+constexpr double kSmallestTolerance = 2e-5;
+
+/// Of storage rounded to bf16 (u = 2^-9): the same walk with the storage's unit. What the naive variant itself must
+/// keep to, before twice its error becomes the bound of others.
+double storage_tolerance(const ModelConfig& config, double largest_logit);
+
+struct Difference {
+  double worst = 0;  // NaN when either side holds one
+  std::int64_t row = -1;
+  std::int64_t id = -1;
+};
+
+/// The worst |a - b| of one row, kept when it exceeds `so_far`; `row` is for the report. A NaN on either side is worse
+/// than any number.
+void compare_row(std::span<const float> actual, std::span<const double> expected, std::int64_t row, Difference& so_far);
+
+/// The first id of the largest value among the first `n_choices`.
+template <typename Float>
+std::int64_t greedy_id(std::span<const Float> logits, std::int64_t n_choices) {
+  std::int64_t best = 0;
+  for (std::int64_t id = 1; id < n_choices; ++id) {
+    if (logits[static_cast<std::size_t>(id)] > logits[static_cast<std::size_t>(best)]) best = id;
+  }
+  return best;
+}
+
+}  // namespace kvlab
