@@ -37,7 +37,7 @@ namespace kvlab {
 /// The work of the measured prefill (all chunks, all sequences, after `depth` cached tokens; without a cache the depth
 /// rows are recomputed in it). `config` is the model's own, before re-heading.
 WorkCounters prefill_work(const ModelConfig& config, const Variant& variant, const Workload& workload);
-/// The work of decode step i = 1 .. gen_tokens - 1.
+/// The work of decode step i = 1 .. gen_tokens - 1; 0 stands for the prompt's last token brought as a step of its own.
 WorkCounters decode_step_work(const ModelConfig& config, const Variant& variant, const Workload& workload,
                               std::int64_t i);
 /// All decode steps of a run.

@@ -1,0 +1,31 @@
+// Datasheet numbers of a device, from configs/hardware: dense rates, with where they come from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "kernels/dtype.h"
+
+namespace kvlab {
+
+struct Hardware {
+  std::string name;
+  std::string source;
+  std::int64_t memory_bytes = 0;
+  double memory_bytes_per_s = 0;
+  double f32_flops_per_s = 0;
+  double bf16_flops_per_s = 0;  // f32 accumulation
+
+  double flops_per_s(DType weight_dtype) const {
+    return weight_dtype == DType::f32 ? f32_flops_per_s : bf16_flops_per_s;
+  }
+};
+
+/// Names in configs/hardware, sorted.
+std::vector<std::string> hardware_names();
+
+/// Throws InputError listing the names when there is none of that name, or naming file and key when it is malformed.
+Hardware load_hardware(const std::string& name);
+
+}  // namespace kvlab
