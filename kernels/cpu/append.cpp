@@ -27,7 +27,7 @@ void append(const float* k, const float* v, std::int64_t stride, std::span<const
       for (std::int64_t h = 0; h < n_kv_heads; ++h) {
         const std::int64_t offset = kv_offset(view, static_cast<std::int64_t>(s), h, pos);
         store_row(k + row + h * head_dim, head_dim, view, view.k, offset);
-        store_row(v + row + h * head_dim, head_dim, view, view.v, offset);
+        if (v != nullptr) store_row(v + row + h * head_dim, head_dim, view, view.v, offset);
       }
     }
   }
