@@ -28,10 +28,10 @@ for argument in "$@"; do
   esac
 done
 
-# Prints the packages of the list that are not installed.
+# Prints the packages of the list that are not installed. dpkg-query fails when it has never heard of one.
 missing_packages() {
   local installed
-  installed=$(dpkg-query --show --showformat '${Status} ${Package}\n' "${packages[@]}" 2>/dev/null |
+  installed=$({ dpkg-query --show --showformat '${Status} ${Package}\n' "${packages[@]}" 2>/dev/null || true; } |
     sed -n 's/^install ok installed //p')
   printf '%s\n' "${packages[@]}" | grep -vxF -e "$installed" || true
 }
