@@ -10,11 +10,15 @@
 #include "harness/numbers.h"
 #include "harness/output_file.h"
 #include "kernels/error.h"
+#include "model/files/strict_json.h"
 #include "variants/registry.h"
 
 namespace kvlab {
 
 namespace {
+
+constexpr std::size_t kMaxValues = 1000;
+constexpr std::size_t kMaxCases = 10000;
 
 using Json = nlohmann::ordered_json;
 
@@ -102,6 +106,9 @@ std::vector<std::string> range_values(const Json& range, const std::string& wher
   std::vector<std::string> values;
   for (std::int64_t value = from; value <= to; value = multiplies ? value * by : value + by) {
     values.push_back(std::to_string(value));
+    if (values.size() > kMaxValues) {
+      throw InputError(fmt::format("{}: the range has more than {} values", where, kMaxValues));
+    }
   }
   return values;
 }
@@ -198,13 +205,9 @@ Case normalised(Case spec) {
 
 SweepConfig read_sweep_config(const std::string& path) {
   const std::string text = read_text_file("sweep file", path);
-  Json json;
-  try {
-    json = Json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError(fmt::format("{}: {}", path, error.what()));
-  }
-  return parse_sweep_config(json, path);
+  constexpr int kMaxDepth = 8;
+  parse_strict_json(text, path, kMaxDepth);  // refuses what the ordered parse would let pass, such as a key given twice
+  return parse_sweep_config(Json::parse(text), path);
 }
 
 SweepConfig parse_sweep_config(const Json& json, const std::string& path) {
@@ -276,6 +279,9 @@ std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& fil
       }
     }
     cases = std::move(multiplied);
+    if (cases.size() > kMaxCases) {
+      throw InputError(fmt::format("the axes multiply to more than {} cases; split the sweep", kMaxCases));
+    }
   }
   std::vector<Case> kept;
   for (const Case& combination : cases) {

@@ -1,0 +1,71 @@
+// `kvlab run`: one case, measured and reported.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <limits>
+
+#include "harness/commands/commands.h"
+#include "harness/interrupt.h"
+#include "harness/measured_report.h"
+#include "harness/output_file.h"
+#include "harness/report.h"
+#include "harness/threads.h"
+#include "kernels/error.h"
+
+namespace kvlab {
+
+namespace {
+
+constexpr double kCeilingsBudget_s = 1.5;
+
+MeasuredCase requested_case(const RunRequest& request) {
+  Case spec;
+  spec.model = request.model.model;
+  spec.variant = request.model.variant;
+  spec.workload = {request.batch, request.depth, request.prompt_tokens, request.gen_tokens};
+  spec.device = resolve_device(request.model.device);
+  spec.threads = resolve_threads(request.model.threads);
+  spec.seed = request.model.seed;
+  const Checkpoint checkpoint = open_checkpoint(spec.model, Need::config, spec.seed);
+  check_case(spec, checkpoint.config);
+  if (!request.prompt_file.empty()) {
+    if (!checkpoint.tokenizer) throw InputError("--prompt-file: " + spec.model + " has no tokenizer");
+    workload_tokens(checkpoint, spec.workload, request.prompt_file, spec.seed);
+  }
+  MeasuredCase measured;
+  measured.result.spec = spec;
+  measured.config = checkpoint.config;
+  return measured;
+}
+
+RoundPolicy exactly(std::int64_t rounds) {
+  RoundPolicy policy;
+  policy.min = rounds;
+  policy.max = rounds;
+  policy.budget_s = std::numeric_limits<double>::max();
+  return policy;
+}
+
+}  // namespace
+
+int run_run(const RunRequest& request) {
+  OutputFile json("--json", request.json);
+  std::vector<MeasuredCase> cases = {requested_case(request)};
+  const int threads = cases.front().result.spec.threads;
+  ReportSource source{"run", nullptr, request.argv, threads, measure_ceilings(threads, kCeilingsBudget_s)};
+  bool was_interrupted = false;
+  try {
+    Measurement(cases, exactly(request.rounds), request.prompt_file, [](const MeasuredCase&, std::int64_t) {}).run();
+  } catch (const Interrupted&) {
+    was_interrupted = true;
+  }
+  const nlohmann::ordered_json report = measured_report(cases, source);
+  if (!json.is_standard_output()) write_standard_output(report_table(report));
+  json.write_json(report);
+  const CaseResult& result = cases.front().result;
+  if (result.status != Status::ok) fmt::print(stderr, "kvlab: {}: {}\n", status_name(result.status), result.reason);
+  if (was_interrupted) return kInterruptedExitCode;
+  return any_case_failed(report) ? 1 : 0;
+}
+
+}  // namespace kvlab

@@ -1,0 +1,30 @@
+// Gathers results, ceilings and environment into one report object.
+#include "harness/measured_report.h"
+
+#include "harness/report.h"
+
+namespace kvlab {
+
+nlohmann::ordered_json measured_report(const std::vector<MeasuredCase>& cases, const ReportSource& source) {
+  std::vector<nlohmann::ordered_json> results;
+  for (const MeasuredCase& measured : cases) {
+    CaseResult result = measured.result;
+    if (measured.open() && measured.rounds.empty()) {
+      result.status = Status::skipped;
+      result.reason = "interrupted before its first round was finished";
+    }
+    results.push_back(result_json(result, measured.config, source.ceilings));
+  }
+  return report_json(results, source.ceilings, environment_json(source.argv, source.threads), source.name,
+                     source.sweep_config);
+}
+
+bool any_case_failed(const nlohmann::ordered_json& report) {
+  for (const nlohmann::ordered_json& result : report.at("results")) {
+    const std::string status = result.at("status");
+    if (status != status_name(Status::ok) && status != status_name(Status::skipped)) return true;
+  }
+  return false;
+}
+
+}  // namespace kvlab

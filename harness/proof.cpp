@@ -1,0 +1,128 @@
+// Compares variants with the float64 reference, position by position.
+#include "harness/proof.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "harness/interrupt.h"
+#include "harness/progress.h"
+#include "harness/prompt.h"
+#include "model/decoder.h"
+#include "model/reference_forward.h"
+
+namespace kvlab {
+
+namespace {
+
+bool rounds_kv(const Variant& variant) { return variant.cache != CacheKind::none && variant.kv_dtype != DType::f32; }
+
+/// The naive variant with the same storage and the same packed weights.
+Variant naive_twin(const Variant& variant) {
+  Variant naive = variant;
+  naive.cache = CacheKind::contiguous;
+  naive.prefill_attention = AttentionKind::naive;
+  naive.decode_attention = AttentionKind::naive;
+  naive.prefill_chunk = 0;
+  return naive;
+}
+
+}  // namespace
+
+ProofOutcome Proof::prove(const Variant& variant) {
+  const Reference& expected = reference(variant);
+  ProofOutcome outcome;
+  set_tolerance(variant, expected, outcome);
+  compare(variant, expected, outcome);
+  return outcome;
+}
+
+const Proof::Reference& Proof::reference(const Variant& variant) {
+  const ModelConfig& config = session_.config();
+  const std::int64_t kv_heads = resolve_kv_heads(variant, config.n_heads, config.n_kv_heads);
+  const std::int64_t pooled = kv_heads < config.n_kv_heads ? kv_heads : 0;
+  for (const auto& known : references_) {
+    if (known->weight_dtype == variant.weight_dtype && known->pooled_kv_heads == pooled) return *known;
+  }
+  Progress progress;
+  const auto show = [&](std::int64_t done, std::int64_t total) {
+    stop_if_interrupted();
+    progress.tick(fmt::format("float64 reference{}: {} of {}",
+                              pooled > 0 ? fmt::format(" with {} pooled KV heads", pooled) : "", done, total));
+  };
+  std::shared_ptr<const WeightSource> weights = session_.checkpoint().weights;
+  if (pooled > 0) weights = rehead(weights, pooled);
+  auto made = std::make_unique<Reference>();
+  made->weight_dtype = variant.weight_dtype;
+  made->pooled_kv_heads = pooled;
+  made->logits = reference_logits(*weights, ids_, static_cast<std::int64_t>(ids_.size()), variant.weight_dtype, show);
+  for (const double logit : made->logits) made->largest_logit = std::max(made->largest_logit, std::abs(logit));
+  references_.push_back(std::move(made));
+  return *references_.back();
+}
+
+void Proof::set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome) {
+  const double rounding = rounding_tolerance(session_.config(), expected.largest_logit);
+  outcome.tolerance = rounding;
+  outcome.derivation = fmt::format("f32 rounding, logits up to {:.3g}", expected.largest_logit);
+  if (!rounds_kv(variant)) return;
+  const double storage = storage_tolerance(session_.config(), expected.largest_logit);
+  const Variant naive = naive_twin(variant);
+  if (variant == naive) {
+    outcome.tolerance = storage;
+    outcome.derivation =
+        fmt::format("{} storage, logits up to {:.3g}", dtype_name(variant.kv_dtype), expected.largest_logit);
+    return;
+  }
+  auto known = std::find_if(naive_errors_.begin(), naive_errors_.end(),
+                            [&](const NaiveError& error) { return error.variant == naive; });
+  if (known == naive_errors_.end()) {
+    ProofOutcome of_naive;
+    of_naive.tolerance = storage;
+    compare(naive, expected, of_naive);
+    known = naive_errors_.insert(known, {naive, of_naive.difference.worst});
+  }
+  // A naive variant beyond what its storage explains proves nothing for the others.
+  outcome.tolerance = std::max(rounding, 2 * std::min(known->worst, storage));
+  outcome.derivation = fmt::format("twice naive {}'s {:.2g}", dtype_name(variant.kv_dtype), known->worst);
+}
+
+void Proof::compare(const Variant& variant, const Reference& expected, ProofOutcome& outcome) {
+  const auto n_ids = static_cast<std::int64_t>(ids_.size());
+  const std::int64_t capacity = variant.kv_capacity > 0 ? variant.kv_capacity : n_ids;
+  Decoder decoder(session_.transformer(variant), variant, 1, capacity, session_.seed());
+  const std::vector<std::int32_t> prompt(ids_.begin(), ids_.begin() + prompt_tokens_);
+  decoder.prefill({&prompt, 1});
+  const auto vocab = static_cast<std::size_t>(session_.config().vocab_size);
+  if (variant.logits == LogitsKind::all) {
+    const std::span<const float> rows = decoder.all_logits(0);  // [rows of the last pass, vocab_size]
+    const auto n_rows = static_cast<std::int64_t>(rows.size() / vocab);
+    for (std::int64_t row = 0; row < n_rows; ++row) {
+      compare_position(rows.subspan(static_cast<std::size_t>(row) * vocab, vocab), prompt_tokens_ - n_rows + row,
+                       expected, outcome);
+    }
+  } else {
+    compare_position(decoder.logits(0), prompt_tokens_ - 1, expected, outcome);
+  }
+  for (std::int64_t position = prompt_tokens_; position < n_ids; ++position) {
+    stop_if_interrupted();
+    decoder.decode({&ids_[static_cast<std::size_t>(position)], 1});
+    compare_position(decoder.logits(0), position, expected, outcome);
+  }
+}
+
+void Proof::compare_position(std::span<const float> logits, std::int64_t position, const Reference& expected,
+                             ProofOutcome& outcome) const {
+  const auto vocab = static_cast<std::size_t>(session_.config().vocab_size);
+  const std::span<const double> row(expected.logits.data() + static_cast<std::size_t>(position) * vocab, vocab);
+  compare_row(logits, row, position, outcome.difference);
+  const std::int64_t n_choices = choosable_ids(session_.checkpoint());
+  const std::int64_t right = greedy_id(row, n_choices);
+  const std::int64_t chosen = greedy_id(logits, n_choices);
+  if (chosen == right) return;
+  const double gap = row[static_cast<std::size_t>(right)] - row[static_cast<std::size_t>(chosen)];
+  ++(gap <= 2 * outcome.tolerance ? outcome.ties : outcome.mismatches);
+}
+
+}  // namespace kvlab
