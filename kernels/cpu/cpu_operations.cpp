@@ -1,10 +1,10 @@
 // Checks what a kernel may rely on, then calls it.
 #include "kernels/cpu/cpu_operations.h"
 
+#include <fmt/format.h>
 #include <omp.h>
 
 #include <stdexcept>
-#include <string>
 
 #include "kernels/cpu/activations.h"
 #include "kernels/cpu/kv_rows.h"
@@ -20,15 +20,15 @@ namespace {
 void check_weight(const HostMatrix& weight) {
   const auto n_values = static_cast<std::int64_t>(weight.values.size());
   if (weight.rows > 0 && weight.cols > 0 && n_values == weight.rows * weight.cols) return;
-  throw std::invalid_argument("cannot pack a weight of " + std::to_string(weight.rows) + " x " +
-                              std::to_string(weight.cols) + " with " + std::to_string(n_values) + " values");
+  throw std::invalid_argument(
+      fmt::format("cannot pack a weight of {} x {} with {} values", weight.rows, weight.cols, n_values));
 }
 
 }  // namespace
 
 CpuOperations::CpuOperations(int n_threads) : n_threads_(n_threads) {
   if (n_threads < 1) {
-    throw InputError("the number of threads is " + std::to_string(n_threads) + "; it must be at least 1");
+    throw InputError(fmt::format("the number of threads is {}; it must be at least 1", n_threads));
   }
   omp_set_num_threads(n_threads);
 }
@@ -79,8 +79,8 @@ void CpuOperations::append(const float* k, const float* v, std::int64_t stride, 
 
 AttentionWork CpuOperations::attention(AttentionKind kind, const AttentionArgs& args) {
   if (args.n_kv_heads < 1 || args.n_heads % args.n_kv_heads != 0) {
-    throw std::invalid_argument("attention: " + std::to_string(args.n_kv_heads) + " KV heads do not divide " +
-                                std::to_string(args.n_heads) + " query heads");
+    throw std::invalid_argument(
+        fmt::format("attention: {} KV heads do not divide {} query heads", args.n_kv_heads, args.n_heads));
   }
   check_view(args.kv, args.seqs);
   return kind == AttentionKind::naive ? naive_.run(args, n_threads_) : fused_.run(args, n_threads_);

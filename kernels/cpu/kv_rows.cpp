@@ -1,8 +1,9 @@
 // Walks a view run by run: a page holds consecutive slots, a region is one run.
 #include "kernels/cpu/kv_rows.h"
 
+#include <fmt/format.h>
+
 #include <stdexcept>
-#include <string>
 
 namespace kvlab::cpu {
 
@@ -21,8 +22,7 @@ void check_view(const KvView& view, std::span<const SequenceSpan> seqs) {
   const std::int64_t room = view.pages_per_seq * view.page_size;
   for (const SequenceSpan& seq : seqs) {
     if (seq.kv_len > room) {
-      throw std::invalid_argument("a sequence of " + std::to_string(seq.kv_len) + " tokens has a page table for " +
-                                  std::to_string(room));
+      throw std::invalid_argument(fmt::format("a sequence of {} tokens has a page table for {}", seq.kv_len, room));
     }
   }
 }
