@@ -65,11 +65,10 @@ TEST_P(RealModels, EveryOrdinaryByteComesBackOrIsRefused) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Files, RealModels,
-    testing::Values(RealModel{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2.json", false},
-                    RealModel{"gemma3", "gemma-3-270m-q4_k_m.gguf", "gemma3.json", true}),
-    [](const testing::TestParamInfo<RealModel>& model) { return model.param.fetch_name; });
+INSTANTIATE_TEST_SUITE_P(Files, RealModels,
+                         testing::Values(RealModel{"smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2.json", false},
+                                         RealModel{"gemma3", "gemma-3-270m-q4_k_m.gguf", "gemma3.json", true}),
+                         [](const testing::TestParamInfo<RealModel>& model) { return model.param.fetch_name; });
 
 }  // namespace
 }  // namespace kvlab
