@@ -11,7 +11,7 @@ std::string grouped(std::int64_t count) {
   std::string text = fmt::format("{}", count);
   const std::ptrdiff_t first_digit = count < 0 ? 1 : 0;
   for (auto at = static_cast<std::ptrdiff_t>(text.size()) - 3; at > first_digit; at -= 3) {
-    text.insert(static_cast<std::size_t>(at), ",");
+    text.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return text;
 }
