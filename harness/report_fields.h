@@ -27,13 +27,13 @@ const std::vector<FieldOf<JudgedResult>>& result_fields();  // results[]. ..., `
 const std::vector<FieldOf<Ceilings>>& ceiling_fields();     // ceilings. ...
 const std::vector<FieldOf<Environment>>& environment_fields();
 
-/// The object below `prefix` ("results[].case.") that the fields describe.
+/// The object below `prefix` ("results[].case.", with its dot) that the fields describe.
 template <typename T>
 nlohmann::ordered_json object_of_fields(const std::vector<FieldOf<T>>& fields, std::string_view prefix,
                                         const T& source) {
   nlohmann::ordered_json object;
   for (const FieldOf<T>& entry : fields) {
-    std::string pointer = "/" + entry.field.path.substr(prefix.size());
+    std::string pointer = entry.field.path.substr(prefix.size() - 1);  // from the prefix's last dot on
     for (char& c : pointer) c = c == '.' ? '/' : c;
     object[nlohmann::ordered_json::json_pointer(pointer)] = entry.value(source);
   }
