@@ -134,8 +134,6 @@ Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceiling
     metrics.waste_fraction =
         1 - static_cast<double>(result.kv.used_bytes) / static_cast<double>(result.kv.reserved_bytes);
   }
-  metrics.work = result.prefill_work;
-  metrics.work += result.decode_work;
   return metrics;
 }
 
@@ -219,7 +217,10 @@ JudgedResult judge(const CaseResult& result, const ModelConfig& config, const st
 
   CaseResult& row = judged.result;
   std::string fault = fault_of_times(result);
-  judged.metrics = fault.empty() ? compute(result, ceilings, row.warnings) : Metrics{};
+  judged.metrics = Metrics{};
+  if (fault.empty()) judged.metrics = compute(result, ceilings, row.warnings);
+  judged.metrics->work = result.prefill_work;
+  judged.metrics->work += result.decode_work;
   if (fault.empty()) fault = fault_of_work(result, config);
   if (fault.empty()) fault = fault_of_rates(*judged.metrics, row.warnings);
   if (!fault.empty() && result.status == Status::ok) {
