@@ -8,8 +8,9 @@
 namespace kvlab {
 namespace {
 
-constexpr std::array<std::string_view, 8> kEndings = {
-    "<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>", "<|eot|>",
+constexpr std::array<std::string_view, 10> kEndings = {
+    "</s>",       "<eos>",           "<|endoftext|>", "<|im_end|>", "<|eot_id|>",
+    "<|eom_id|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>",    "<|eot|>",
 };
 
 }  // namespace
