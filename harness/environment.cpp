@@ -91,8 +91,8 @@ Environment read_environment(const std::vector<std::string>& argv, int threads) 
   e.git_dirty = kBuildGitDirty;
   e.argv = argv;
   e.libraries = library_versions();
-  e.started_utc = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                              fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
+  e.read_utc = fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                           fmt::gmtime(std::chrono::system_clock::to_time_t(std::chrono::system_clock::now())));
   return e;
 }
 
@@ -116,7 +116,7 @@ const std::vector<FieldOf<Environment>>& environment_fields() {
        [](const E&) { return ordered_json(nullptr); }},
       {{"environment.memory.total_bytes", "bytes", measured, "Main memory."},
        [](const E& e) { return positive_or_null(e.machine.memory_total_bytes); }},
-      {{"environment.memory.available_bytes", "bytes", measured, "Main memory that was free to use at the start."},
+      {{"environment.memory.available_bytes", "bytes", measured, "Main memory that was free to use."},
        [](const E& e) { return positive_or_null(e.machine.memory_available_bytes); }},
       {{"environment.os.name", "", measured, "Distribution, from /etc/os-release."},
        [](const E& e) { return text_or_null(e.machine.os_name); }},
@@ -133,12 +133,12 @@ const std::vector<FieldOf<Environment>>& environment_fields() {
       {{"environment.libraries", "", measured, "Version of each library, by name."}, libraries_json},
       {{"environment.clocks.governor", "", measured, "Frequency governor of core 0; null where the system hides it."},
        [](const E& e) { return text_or_null(e.machine.governor); }},
-      {{"environment.clocks.cpu_mhz", "MHz", measured, "Clock of core 0 at the start; null where the system hides it."},
+      {{"environment.clocks.cpu_mhz", "MHz", measured, "Clock of core 0; null where the system hides it."},
        [](const E& e) { return positive_or_null(e.machine.current_mhz); }},
-      {{"environment.load_average", "processes", measured, "System load over 1, 5 and 15 minutes at the start."},
+      {{"environment.load_average", "processes", measured, "System load over 1, 5 and 15 minutes."},
        [](const E& e) { return ordered_json(e.machine.load_average); }},
-      {{"environment.started_utc", "", measured, "When the command began to collect its environment."},
-       [](const E& e) { return ordered_json(e.started_utc); }},
+      {{"environment.read_utc", "", measured, "When all this was read."},
+       [](const E& e) { return ordered_json(e.read_utc); }},
   };
   return list;
 }

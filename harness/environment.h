@@ -23,7 +23,7 @@ struct Environment {
   std::string git_dirty;  // "yes" | "no" | "": unknown
   std::vector<std::string> argv;
   std::vector<Library> libraries;
-  std::string started_utc;  // when it was asked, "2026-01-31T12:00:00Z"
+  std::string read_utc;  // "2026-01-31T12:00:00Z"
 };
 
 Environment read_environment(const std::vector<std::string>& argv, int threads);
