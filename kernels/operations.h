@@ -84,8 +84,8 @@ class Operations {
                            std::int64_t width, float* dst, std::int64_t dst_stride) = 0;
 };
 
-/// The CPU backend (oneDNN, Highway, OpenMP) on `n_threads` threads (>= 1; else InputError). One caller at a time. It sets
-/// the calling thread's OpenMP thread count, which is where oneDNN takes its own from.
+/// The CPU backend (oneDNN, Highway, OpenMP) on `n_threads` threads (>= 1; else InputError). One caller at a time. It
+/// sets the calling thread's OpenMP thread count, which is where oneDNN takes its own from.
 std::unique_ptr<Operations> make_cpu_operations(int n_threads);
 
 }  // namespace kvlab
