@@ -7,11 +7,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <limits>
 #include <memory>
-#include <vector>
 
 #include "harness/machine.h"
-#include "harness/statistics.h"
 #include "kernels/operations.h"
 
 namespace kvlab {
@@ -28,20 +27,21 @@ std::int64_t array_bytes() {
   return allowed > 0 ? std::min(wanted, allowed) : wanted;
 }
 
-/// Median seconds of `pass`, repeated for about `budget_s` after a warm-up.
+/// Seconds of the fastest `pass` of those that fit `budget_s`, after a warm-up: other programs can only slow one down.
 template <typename Pass>
-double median_seconds(double budget_s, Pass pass) {
+double fastest_seconds(double budget_s, Pass pass) {
   using Clock = std::chrono::steady_clock;
   pass();
-  std::vector<double> seconds;
+  double fastest_s = std::numeric_limits<double>::infinity();
+  int n_passes = 0;
   const auto begin = Clock::now();
-  while (static_cast<int>(seconds.size()) < kLeastPasses ||
-         std::chrono::duration<double>(Clock::now() - begin).count() < budget_s) {
+  while (n_passes < kLeastPasses || std::chrono::duration<double>(Clock::now() - begin).count() < budget_s) {
     const auto start = Clock::now();
     pass();
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    fastest_s = std::min(fastest_s, std::chrono::duration<double>(Clock::now() - start).count());
+    ++n_passes;
   }
-  return median(seconds);
+  return fastest_s;
 }
 
 /// Arrays whose pages each thread touches first where it will use them.
@@ -95,10 +95,10 @@ std::uint64_t sum_words(const std::uint64_t* words, std::int64_t n) {
 void measure_memory(Ceilings& ceilings, int threads, double budget_s) {
   Arrays arrays(array_bytes() / kWord, threads);
   std::atomic<std::uint64_t> sink{0};  // so that the sums are not optimised away
-  const double read_s = median_seconds(budget_s / 2, [&] {
+  const double read_s = fastest_seconds(budget_s / 2, [&] {
     arrays.for_each_part([&](std::uint64_t* from, std::uint64_t*, std::int64_t n) { sink += sum_words(from, n); });
   });
-  const double copy_s = median_seconds(budget_s / 2, [&] {
+  const double copy_s = fastest_seconds(budget_s / 2, [&] {
     arrays.for_each_part([](std::uint64_t* from, std::uint64_t* to, std::int64_t n) {
       std::memcpy(to, from, static_cast<std::size_t>(n * kWord));
     });
@@ -121,7 +121,7 @@ double gemm_flops_per_s(Operations& ops, DType storage, double budget_s) {
   const auto weight = ops.pack_matrix(varied_matrix(kSquare, kSquare), storage);
   const HostMatrix x = varied_matrix(kSquare, kSquare);
   HostMatrix y(kSquare, kSquare);
-  const double seconds = median_seconds(budget_s, [&] {
+  const double seconds = fastest_seconds(budget_s, [&] {
     ops.matmul(*weight, x.values.data(), kSquare, kSquare, y.values.data(), kSquare, nullptr, false);
   });
   return 2.0 * static_cast<double>(kSquare * kSquare * kSquare) / seconds;

@@ -12,7 +12,7 @@ struct Ceilings {
   double gemm_flops_per_s_bf16 = 0;  // the product that bf16 weights run through
 };
 
-/// Takes about `budget_s` seconds. Medians of several passes over arrays larger than the caches.
+/// Takes about `budget_s` seconds. The fastest of several passes each, over arrays larger than the caches.
 Ceilings measure_ceilings(int threads, double budget_s);
 
 }  // namespace kvlab

@@ -16,7 +16,8 @@ namespace kvlab {
 namespace {
 
 constexpr std::uint64_t kBootstrapSeed = 1;
-constexpr double kCeilingSlack = 1.1;  // ceilings are medians of seconds-long runs and wander by some percent
+// Ceilings are measured seconds or minutes apart from the case, and shared machines drift: up to here it is a remark.
+constexpr double kCeilingSlack = 1.5;
 
 using Rounds = std::vector<std::vector<double>>;
 
@@ -190,22 +191,20 @@ std::string fault_of_work(const CaseResult& result, const ModelConfig& config) {
 
 /// Rates above what the machine can do; a warning where there is an innocent reason.
 std::string fault_of_rates(const Metrics& metrics, std::vector<std::string>& warnings) {
-  for (const auto& [name, mfu] : {std::pair{"prefill.mfu", metrics.prefill.mfu}, {"decode.mfu", metrics.decode.mfu}}) {
-    if (mfu && !(*mfu <= kCeilingSlack)) return fmt::format("{} is {:.2f}: above the measured ceiling", name, *mfu);
-  }
-  if (!metrics.mbu || *metrics.mbu <= 1) return "";
   const auto cache_bytes = static_cast<double>(last_level_cache_bytes());
-  if (*metrics.bytes_per_step <= cache_bytes) {
-    warnings.push_back(
-        fmt::format("decode.mbu is {:.2f}: the {:.1f} MB of a step fit the last-level cache, which the "
-                    "memory ceiling does not bound",
-                    *metrics.mbu, *metrics.bytes_per_step / 1e6));
-    return "";
+  const std::vector<std::pair<std::string, std::optional<double>>> ratios = {
+      {"prefill.mfu", metrics.prefill.mfu}, {"decode.mfu", metrics.decode.mfu}, {"decode.mbu", metrics.mbu}};
+  for (const auto& [name, ratio] : ratios) {
+    if (!ratio || *ratio <= 1) continue;
+    const std::string text = fmt::format("{} is {:.2f}: above the measured ceiling", name, *ratio);
+    if (name == "decode.mbu" && *metrics.bytes_per_step <= cache_bytes) {
+      warnings.push_back(text + ", which does not bound a step whose bytes fit the last-level cache");
+    } else if (*ratio <= kCeilingSlack) {
+      warnings.push_back(text + "; the machine was busier when that was measured");
+    } else {
+      return text;
+    }
   }
-  if (!(*metrics.mbu <= kCeilingSlack)) {
-    return fmt::format("decode.mbu is {:.2f}: above the measured ceiling", *metrics.mbu);
-  }
-  warnings.push_back(fmt::format("decode.mbu is {:.2f}: above the measured ceiling by its own spread", *metrics.mbu));
   return "";
 }
 

@@ -126,7 +126,7 @@ Ceilings ceilings_for_mbu(double mbu) {
 TEST(Judgement, BandwidthAboveTheCeilingIsInnocentOnlyInsideTheCache) {
   const JudgedResult small = judged(ok_result(), ceilings_for_mbu(3));
   EXPECT_EQ(small.result.status, Status::ok);
-  EXPECT_THAT(small.result.warnings, ::testing::Contains(HasSubstr("fit the last-level cache")));
+  EXPECT_THAT(small.result.warnings, ::testing::Contains(HasSubstr("decode.mbu is 3.00")));
 }
 
 TEST(Judgement, BandwidthAboveTheCeilingOutsideTheCacheIsInvalid) {
@@ -144,12 +144,15 @@ TEST(Judgement, BandwidthAboveTheCeilingOutsideTheCacheIsInvalid) {
   EXPECT_THAT(close.result.warnings, ::testing::Contains(HasSubstr("decode.mbu is 1.05")));
 }
 
-TEST(Judgement, ProductsAboveTheCeilingAreInvalid) {
+TEST(Judgement, ProductsAboveTheCeilingAreInvalidOrRemarked) {
   Ceilings ceilings = made_up::ceilings();
   ceilings.gemm_flops_per_s_f32 = 1e6;
   const JudgedResult row = judged(ok_result(), ceilings);
   EXPECT_EQ(row.result.status, Status::invalid);
   EXPECT_THAT(row.result.reason, HasSubstr("prefill.mfu"));
+  ceilings.gemm_flops_per_s_f32 = *judged(ok_result()).metrics->prefill.flops_per_s / 1.2;
+  EXPECT_EQ(judged(ok_result(), ceilings).result.status, Status::ok);
+  EXPECT_THAT(judged(ok_result(), ceilings).result.warnings, ::testing::Contains(HasSubstr("prefill.mfu is 1.20")));
 }
 
 }  // namespace
