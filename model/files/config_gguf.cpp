@@ -152,8 +152,8 @@ ModelConfig config_from_gguf(const GgufFile& file) {
   config.architecture = file.string("general.architecture");
   if (std::find(kArchitectures.begin(), kArchitectures.end(), config.architecture) == kArchitectures.end()) {
     refuse(file, "general.architecture",
-           fmt::format("architecture {} is not supported; supported: {}", in_quotes(config.architecture),
-                       fmt::join(kArchitectures, ", ")));
+           fmt::format("architecture {} is not supported; supported: {} (mistral comes as llama)",
+                       in_quotes(config.architecture), fmt::join(kArchitectures, ", ")));
   }
   const ArchitectureKeys keys(file, config.architecture);
   config.n_layers = keys.integer("block_count");

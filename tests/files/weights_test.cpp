@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <numeric>
 
 #include "model/files/checkpoint_files.h"
 #include "model/files/safetensors.h"
@@ -172,6 +173,7 @@ class EditedCheckpoint {
   std::string error() const {
     return input_error([this] { open(); });
   }
+  const std::string& folder() const { return folder_.path(); }
 
  private:
   struct Tensor {
@@ -229,6 +231,25 @@ TEST(FolderWeights, ATensorThatWouldBeLeftOutIsRefused) {
   harmless.add("h.0.attn.bias", "U8", {1, 1, 2, 2}, std::string(4, '\0'));
   harmless.add("h.0.attn.masked_bias", "F32", json::array(), std::string(4, '\0'));
   EXPECT_NO_THROW(harmless.open());
+}
+
+TEST(GgufWeights, BiasesOfQAndKAreReorderedLikeTheirRows) {
+  EditedCheckpoint checkpoint("llama-mha");
+  checkpoint.config()["attention_bias"] = true;
+  std::vector<float> bias(64);
+  std::iota(bias.begin(), bias.end(), 0.0F);
+  for (int layer = 0; layer < 3; ++layer) {
+    for (const char* name : {"q", "k", "v", "o"}) {
+      checkpoint.add(fmt::format("model.layers.{}.self_attn.{}_proj.bias", layer, name), "F32", {64},
+                     bytes_of_all(bias));
+    }
+  }
+  const auto expected = checkpoint.open();
+  EXPECT_EQ(expected->read(WeightRole::q_bias, 1).values, bias);
+  const TemporaryFolder folder;
+  const std::string path = folder.write("m.gguf", gguf_of_folder(checkpoint.folder(), RowOrder::converted));
+  const std::shared_ptr<const GgufFile> file = GgufFile::open(path);
+  EXPECT_THAT(differing_roles(*expected, *weights_from_gguf(file, config_from_gguf(*file))), ::testing::IsEmpty());
 }
 
 TEST(FolderWeights, F16AndF32HoldTheSameSmallNumbersAsBf16) {
