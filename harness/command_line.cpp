@@ -291,7 +291,19 @@ int fail(int code, const std::string& message) {
   return code;
 }
 
+/// CLI11 calls a misspelt command "a subcommand is required"; this names it and the commands there are.
+void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::string known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    if (command->get_name() == argv[1]) return;
+    known += (known.empty() ? "" : ", ") + command->get_name();
+  }
+  throw InputError(fmt::format("there is no command \"{}\"; commands are {}", argv[1], known));
+}
+
 int parse_and_run(CLI::App& app, Chosen& chosen, int argc, char** argv) {
+  refuse_unknown_command(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

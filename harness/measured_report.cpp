@@ -1,6 +1,8 @@
 // Gathers results, ceilings and environment into one report object.
 #include "harness/measured_report.h"
 
+#include <algorithm>
+
 #include "harness/report.h"
 
 namespace kvlab {
@@ -19,10 +21,21 @@ nlohmann::ordered_json measured_report(const std::vector<MeasuredCase>& cases, c
                      source.sweep_config);
 }
 
+Ceilings higher_ceilings(const Ceilings& a, const Ceilings& b) {
+  Ceilings higher;
+  higher.read_bytes_per_s = std::max(a.read_bytes_per_s, b.read_bytes_per_s);
+  higher.copy_bytes_per_s = std::max(a.copy_bytes_per_s, b.copy_bytes_per_s);
+  higher.gemm_flops_per_s_f32 = std::max(a.gemm_flops_per_s_f32, b.gemm_flops_per_s_f32);
+  higher.gemm_flops_per_s_bf16 = std::max(a.gemm_flops_per_s_bf16, b.gemm_flops_per_s_bf16);
+  return higher;
+}
+
 bool any_case_failed(const nlohmann::ordered_json& report) {
   for (const nlohmann::ordered_json& result : report.at("results")) {
     const std::string status = result.at("status");
-    if (status != status_name(Status::ok) && status != status_name(Status::skipped)) return true;
+    const bool harmless = status == status_name(Status::ok) || status == status_name(Status::skipped) ||
+                          status == status_name(Status::invalid);
+    if (!harmless) return true;
   }
   return false;
 }

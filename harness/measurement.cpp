@@ -283,6 +283,7 @@ void check_case(const Case& spec, const ModelConfig& config) {
       throw InputError(fmt::format("depth + prompt + generated tokens take {} positions; kv_capacity is {}", needed,
                                    spec.variant.kv_capacity));
     }
+    planned_flops(spec, config);  // refuses work that no count can hold
   } catch (const InputError& error) {
     throw InputError(fmt::format("case {} of {}: {}", case_label(spec), spec.model, error.what()));
   }

@@ -16,7 +16,7 @@ namespace kvlab {
 
 namespace {
 
-constexpr double kCeilingsBudget_s = 1.5;
+constexpr double kCeilingsBudget_s = 0.8;  // before the rounds, and again after them
 
 MeasuredCase requested_case(const RunRequest& request) {
   Case spec;
@@ -56,6 +56,7 @@ int run_run(const RunRequest& request) {
   bool was_interrupted = false;
   try {
     Measurement(cases, exactly(request.rounds), request.prompt_file, [](const MeasuredCase&, std::int64_t) {}).run();
+    source.ceilings = higher_ceilings(*source.ceilings, measure_ceilings(threads, kCeilingsBudget_s));
   } catch (const Interrupted&) {
     was_interrupted = true;
   }

@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kCeilingsBudget_s = 4;
+constexpr double kCeilingsBudget_s = 2;  // before the rounds, and again after them
 
 /// Every case with its model's configuration, checked as far as no weights are needed.
 std::vector<MeasuredCase> checked_cases(const SweepConfig& config, const SweepRequest& request) {
@@ -78,30 +78,47 @@ void prepare_folder(const SweepRequest& request) {
 
 std::string ceilings_path(const std::string& folder) { return (fs::path(folder) / "ceilings.json").string(); }
 
-/// Of the first start of this sweep, so that rounds of several days are divided by the same numbers.
-Ceilings stored_or_measured_ceilings(const std::string& folder, int threads) {
+std::optional<Ceilings> stored_ceilings(const std::string& folder) {
   const std::string path = ceilings_path(folder);
-  if (fs::exists(path)) {
-    try {
-      const auto json = nlohmann::json::parse(read_text_file("--out", path));
-      Ceilings stored;
-      stored.read_bytes_per_s = json.at("read_bytes_per_s");
-      stored.copy_bytes_per_s = json.at("copy_bytes_per_s");
-      stored.gemm_flops_per_s_f32 = json.at("gemm_flops_per_s").at("f32");
-      stored.gemm_flops_per_s_bf16 = json.at("gemm_flops_per_s").at("bf16");
-      return stored;
-    } catch (const nlohmann::json::exception& error) {
-      throw InputError(fmt::format("{}: {}; delete it to measure again", path, error.what()));
-    }
+  if (!fs::exists(path)) return std::nullopt;
+  try {
+    const auto json = nlohmann::json::parse(read_text_file("--out", path));
+    Ceilings stored;
+    stored.read_bytes_per_s = json.at("read_bytes_per_s");
+    stored.copy_bytes_per_s = json.at("copy_bytes_per_s");
+    stored.gemm_flops_per_s_f32 = json.at("gemm_flops_per_s").at("f32");
+    stored.gemm_flops_per_s_bf16 = json.at("gemm_flops_per_s").at("bf16");
+    return stored;
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError(fmt::format("{}: {}; delete it to measure again", path, error.what()));
   }
-  fmt::print(stderr, "measuring what this machine can do ...\n");
-  const Ceilings ceilings = measure_ceilings(threads, kCeilingsBudget_s);
+}
+
+void store_ceilings(const std::string& folder, const Ceilings& ceilings) {
   nlohmann::ordered_json json;
   json["read_bytes_per_s"] = ceilings.read_bytes_per_s;
   json["copy_bytes_per_s"] = ceilings.copy_bytes_per_s;
   json["gemm_flops_per_s"] = {{"f32", ceilings.gemm_flops_per_s_f32}, {"bf16", ceilings.gemm_flops_per_s_bf16}};
-  write_json_file(path, json);
-  return ceilings;
+  write_json_file(ceilings_path(folder), json);
+}
+
+/// Measures the cases between two looks at the ceilings. A resumed sweep keeps the stored ones, so that rounds of
+/// several days are divided by the same numbers.
+void measure(std::vector<MeasuredCase>& cases, const SweepConfig& config, const std::string& folder, RoundStore& store,
+             ReportSource& source) {
+  source.ceilings = stored_ceilings(folder);
+  const bool fresh = !source.ceilings;
+  if (fresh) {
+    fmt::print(stderr, "measuring what this machine can read, copy and multiply\n");
+    source.ceilings = measure_ceilings(source.threads, kCeilingsBudget_s);
+    store_ceilings(folder, *source.ceilings);
+  }
+  const auto keep = [&](const MeasuredCase& measured, std::int64_t round) { store.append(measured, round); };
+  Measurement(cases, config.rounds, config.prompt_file, keep).run();
+  if (fresh) {
+    source.ceilings = higher_ceilings(*source.ceilings, measure_ceilings(source.threads, kCeilingsBudget_s));
+    store_ceilings(folder, *source.ceilings);
+  }
 }
 
 }  // namespace
@@ -116,11 +133,9 @@ int run_sweep(const SweepRequest& request) {
     fmt::print(stderr, "{} stored rounds belong to no case of this sweep and are left out\n", strangers);
   }
   ReportSource source{config.name, config.json, request.argv, cases.front().result.spec.threads, std::nullopt};
-  source.ceilings = stored_or_measured_ceilings(request.out, source.threads);
   bool was_interrupted = false;
   try {
-    const auto keep = [&](const MeasuredCase& measured, std::int64_t round) { store.append(measured, round); };
-    Measurement(cases, config.rounds, config.prompt_file, keep).run();
+    measure(cases, config, request.out, store, source);
   } catch (const Interrupted&) {
     was_interrupted = true;
   }
