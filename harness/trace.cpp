@@ -36,11 +36,18 @@ TracedPhase finish_phase(const std::string& name, const std::vector<std::int32_t
 
 std::string shape_text(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ",")); }
 
+std::string line(const std::string& layer, const std::string& operation, const std::string& tensor,
+                 const std::string& shape, const std::string& flops, const std::string& weight_bytes) {
+  const std::string text =
+      fmt::format("{:>5}  {:<32} {:<18} {:<14} {:>16} {:>16}", layer, operation, tensor, shape, flops, weight_bytes);
+  return text.substr(0, text.find_last_not_of(' ') + 1) + "\n";
+}
+
+std::string grouped_or_blank(std::int64_t count) { return count == 0 ? "" : grouped(count); }
+
 std::string operation_line(const TracedOperation& operation) {
-  const std::string layer = operation.layer < 0 ? "-" : fmt::format("{}", operation.layer);
-  return fmt::format("{:>5}  {:<32} {:<18} {:<14} {:>16} {:>16}\n", layer, operation.name, operation.tensor,
-                     shape_text(operation.shape), operation.flops == 0 ? "" : grouped(operation.flops),
-                     operation.weight_bytes == 0 ? "" : grouped(operation.weight_bytes));
+  return line(operation.layer < 0 ? "-" : fmt::format("{}", operation.layer), operation.name, operation.tensor,
+              shape_text(operation.shape), grouped_or_blank(operation.flops), grouped_or_blank(operation.weight_bytes));
 }
 
 }  // namespace
@@ -65,8 +72,7 @@ std::string trace_table(const std::vector<TracedPhase>& phases) {
     text += fmt::format("{} of {} (ids {})\n", phase.phase,
                         phase.tokens.size() == 1 ? "1 token" : fmt::format("{} tokens", phase.tokens.size()),
                         fmt::join(phase.tokens, ","));
-    text += fmt::format("{:>5}  {:<32} {:<18} {:<14} {:>16} {:>16}\n", "layer", "operation", "tensor", "shape", "FLOPs",
-                        "weight bytes");
+    text += line("layer", "operation", "tensor", "shape", "FLOPs", "weight bytes");
     for (const TracedOperation& operation : phase.operations) {
       text += operation_line(operation);
       flops += operation.flops;
