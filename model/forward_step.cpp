@@ -104,8 +104,8 @@ ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weight
   }
   rotate(k, qkv_width_, n_tokens_, config_.n_kv_heads, weights.k_norm, input_.positions.data());
   note("QKV projection", "Q", {rows_.n, q_width_});
-  note("QKV projection", "K", {n_tokens_, kv_width_});
-  note("QKV projection", "V", {n_tokens_, kv_width_});
+  note_part("QKV projection", "K", {n_tokens_, kv_width_});
+  note_part("QKV projection", "V", {n_tokens_, kv_width_});
 
   work_.kv_write_bytes += cache_.append(ops_, layer_, {prunes ? nullptr : row, k, k + kv_width_, qkv_width_});
   note("append", "K cache", {input_.seqs.front().kv_len, kv_width_});
@@ -195,11 +195,11 @@ void ForwardStep::attend(const QueryRows& queries) {
       work_.kv_read_bytes += visible_positions(span, config_.sliding_window) * position_bytes;
     }
   }
-  note("attention", "heads out, joined", {rows_.n, q_width_});
-  note("attention", "Q (a head)", {rows_.n, config_.head_dim});
-  note("attention", "K (a head)", {rows_.spans.front().kv_len, config_.head_dim});
-  note("attention", "scores (a head)", {rows_.n, rows_.spans.front().kv_len});
-  note("attention", "head out", {rows_.n, config_.head_dim});
+  note_part("attention", "Q (a head)", {rows_.n, config_.head_dim});
+  note_part("attention", "K, V (a head)", {rows_.spans.front().kv_len, config_.head_dim});
+  note_part("attention", "scores (a head)", {rows_.n, rows_.spans.front().kv_len});
+  note_part("attention", "head out", {rows_.n, config_.head_dim});
+  note("attention", "heads joined", {rows_.n, q_width_});
 
   const PackedLinear& output = context_.weights.layers[static_cast<std::size_t>(layer_)].attention_output;
   multiply(*output.weight, output.bias, args.out, rows_.n, rows_.residual, hidden_, true);
@@ -275,13 +275,20 @@ void ForwardStep::use(const PackedVector& vector) {
   noted_weight_bytes_ += bytes;
 }
 
-/// Reports a tensor with the FLOPs and weight bytes counted since the last report.
+/// Reports a tensor with the FLOPs and weight bytes counted since the last such report.
 void ForwardStep::note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
-  if (observer_ != nullptr) {
-    observer_->operation({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_});
-  }
+  report({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_});
   noted_flops_ = 0;
   noted_weight_bytes_ = 0;
+}
+
+/// Reports a tensor that is a part of another, which carries the counts.
+void ForwardStep::note_part(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
+  report({name, layer_, tensor, std::vector<std::int64_t>(shape), 0, 0});
+}
+
+void ForwardStep::report(const OperationRecord& record) const {
+  if (observer_ != nullptr) observer_->operation(record);
 }
 
 }  // namespace kvlab

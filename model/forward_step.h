@@ -61,6 +61,8 @@ class ForwardStep {
                 std::int64_t y_stride, bool accumulate);
   void use(const PackedVector& vector);
   void note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape);
+  void note_part(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape);
+  void report(const OperationRecord& record) const;
 
   const ForwardContext& context_;
   const ModelConfig& config_;

@@ -44,10 +44,10 @@ TEST(SpecS13, PrefillShapesInEveryLayer) {
   for (std::int64_t layer = 0; layer < 3; ++layer) {
     for (const char* tensor : {"Q", "K", "V"}) EXPECT_EQ(shape_of(prefill, tensor, layer), (Shape{5, 4})) << tensor;
     EXPECT_EQ(shape_of(prefill, "Q (a head)", layer), (Shape{5, 2}));
-    EXPECT_EQ(shape_of(prefill, "K (a head)", layer), (Shape{5, 2}));
+    EXPECT_EQ(shape_of(prefill, "K, V (a head)", layer), (Shape{5, 2}));
     EXPECT_EQ(shape_of(prefill, "scores (a head)", layer), (Shape{5, 5}));
     EXPECT_EQ(shape_of(prefill, "head out", layer), (Shape{5, 2}));
-    EXPECT_EQ(shape_of(prefill, "heads out, joined", layer), (Shape{5, 4}));
+    EXPECT_EQ(shape_of(prefill, "heads joined", layer), (Shape{5, 4}));
     EXPECT_EQ(shape_of(prefill, "projected", layer), (Shape{5, 4}));
     EXPECT_EQ(shape_of(prefill, "MLP", layer), (Shape{5, 8}));
     EXPECT_EQ(shape_of(prefill, "block out", layer), (Shape{5, 4}));
@@ -72,7 +72,7 @@ TEST(SpecS13, DecodeShapesInEveryLayer) {
   for (std::int64_t layer = 0; layer < 3; ++layer) {
     for (const char* tensor : {"Q", "K", "V"}) EXPECT_EQ(shape_of(decode, tensor, layer), (Shape{1, 4})) << tensor;
     EXPECT_EQ(shape_of(decode, "Q (a head)", layer), (Shape{1, 2}));
-    EXPECT_EQ(shape_of(decode, "K (a head)", layer), (Shape{6, 2}));
+    EXPECT_EQ(shape_of(decode, "K, V (a head)", layer), (Shape{6, 2}));
     EXPECT_EQ(shape_of(decode, "scores (a head)", layer), (Shape{1, 6}));
     EXPECT_EQ(shape_of(decode, "head out", layer), (Shape{1, 2}));
     EXPECT_EQ(shape_of(decode, "MLP", layer), (Shape{1, 8}));
