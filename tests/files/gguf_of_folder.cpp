@@ -4,7 +4,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 
 #include "model/files/safetensors.h"
 #include "model/files/tensor_values.h"
@@ -30,12 +29,18 @@ const std::map<std::string, std::string> kGpt2Names = {
     {"wte", "token_embd"},          {"wpe", "position_embd"}, {"ln_f", "output_norm"},
 };
 
+/// "model.layers.2.mlp.up_proj.weight" and "h.2.mlp.c_fc.weight" become "blk.2.ffn_up.weight".
 std::string converted_name(const std::string& name, const std::map<std::string, std::string>& names) {
-  static const std::regex kPattern(R"((?:(?:model\.layers|h)\.(\d+)\.)?(.*)\.(weight|bias))");
-  std::smatch match;
-  if (!std::regex_match(name, match, kPattern)) throw std::runtime_error("cannot convert " + name);
-  const std::string layer = match[1].matched ? "blk." + match[1].str() + "." : "";
-  return layer + names.at(match[2].str()) + "." + match[3].str();
+  std::string layer;
+  std::string rest = name;
+  for (const std::string prefix : {"model.layers.", "h."}) {
+    if (!name.starts_with(prefix)) continue;
+    const std::size_t dot = name.find('.', prefix.size());
+    layer = "blk." + name.substr(prefix.size(), dot - prefix.size()) + ".";
+    rest = name.substr(dot + 1);
+  }
+  const std::size_t ending = rest.rfind('.');  // ".weight" or ".bias"
+  return layer + names.at(rest.substr(0, ending)) + rest.substr(ending);
 }
 
 /// Row j half + i of a head, with j the half it is in, goes to row 2 i + j.
