@@ -119,7 +119,13 @@ void add_variant(CLI::App& command, ModelRequest& request) {
   command.parse_complete_callback([given, &request] {
     resolve_device(request.device);
     for (const Axis& axis : axes()) {
-      if (const auto found = given->find(axis.name); found != given->end()) axis.set(request.variant, found->second);
+      const auto found = given->find(axis.name);
+      if (found == given->end()) continue;
+      try {
+        axis.set(request.variant, found->second);
+      } catch (const InputError& error) {
+        throw InputError(fmt::format("{}: {}", axis_flag(axis), error.what()));
+      }
     }
   });
 }

@@ -1,0 +1,149 @@
+// The measuring loop in process: counts that must come out exactly, output checks that can fail, rounds and budget.
+#include "harness/measurement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "harness/accounting.h"
+#include "tests/command_line/binary.h"
+
+namespace kvlab {
+namespace {
+
+MeasuredCase measured_case(const Workload& workload, const Variant& variant) {
+  MeasuredCase measured;
+  measured.result.spec.model = testing::kLlama;
+  measured.result.spec.variant = variant;
+  measured.result.spec.workload = workload;
+  measured.config = open_checkpoint(testing::kLlama, Need::config).config;
+  return measured;
+}
+
+RoundPolicy rounds(std::int64_t count) { return {count, count, 0, 1e9}; }
+
+std::vector<std::string> measure(std::vector<MeasuredCase>& cases, const RoundPolicy& policy) {
+  std::vector<std::string> order;
+  Measurement(cases, policy, "", [&](const MeasuredCase& measured, std::int64_t round) {
+    order.push_back(std::to_string(&measured - cases.data()) + ":" + std::to_string(round));
+  }).run();
+  return order;
+}
+
+Variant with(const std::function<void(Variant&)>& change) {
+  Variant variant;
+  change(variant);
+  return variant;
+}
+
+TEST(Measurement, CasesTakeTurnsWithinARound) {
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 6, 4}, with([](Variant& v) { v.cache = CacheKind::none; })),
+                                     measured_case({1, 0, 6, 4}, with([](Variant& v) { v.cache = CacheKind::paged; })),
+                                     measured_case({1, 0, 6, 4}, with([](Variant& v) { v.heads = HeadsKind::mha; }))};
+  EXPECT_EQ(measure(cases, rounds(2)), (std::vector<std::string>{"0:0", "1:0", "2:0", "0:1", "1:1", "2:1"}));
+  for (const MeasuredCase& measured : cases) {
+    EXPECT_EQ(measured.result.status, Status::ok) << measured.result.reason;
+    EXPECT_EQ(measured.result.samples.ttft_s.size(), 2U);
+    EXPECT_EQ(measured.result.samples.step_s[1].size(), 3U);  // n tokens have n - 1 latencies between them
+    EXPECT_EQ(measured.result.output.tokens_sha256, cases[0].result.output.tokens_sha256);
+  }
+}
+
+TEST(Measurement, RoundsThatWereStoredAreNotRunAgain) {
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 6, 4}, {}),
+                                     measured_case({1, 0, 6, 4}, with([](Variant& v) { v.cache = CacheKind::none; }))};
+  measure(cases, rounds(3));
+  cases[1].rounds.erase(1);
+  EXPECT_EQ(measure(cases, rounds(3)), (std::vector<std::string>{"1:1"}));
+  EXPECT_TRUE(measure(cases, rounds(3)).empty());
+}
+
+TEST(Measurement, StopsAtTheBudgetButNotBeforeTheLeastRounds) {
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 6, 4}, {})};
+  EXPECT_EQ(measure(cases, {2, 1000, 0, 0}).size(), 2U);
+}
+
+TEST(SpecS12, StepsProjectTheRowsOfTheirLength) {
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 4, 4}, with([](Variant& v) { v.cache = CacheKind::none; })),
+                                     measured_case({1, 0, 4, 4}, {})};
+  measure(cases, rounds(1));
+  EXPECT_EQ(cases[0].result.samples.step_rows, (std::vector<std::int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(cases[1].result.samples.step_rows, (std::vector<std::int64_t>{4, 1, 1, 1}));
+}
+
+TEST(SpecS16, CountsOfALongGenerationFromOneToken) {
+  // 1 + 200 tokens: passes see lengths 1 ... 200.
+  constexpr std::int64_t n = 200;
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 1, n}, with([](Variant& v) { v.cache = CacheKind::none; })),
+                                     measured_case({1, 0, 1, n}, {})};
+  measure(cases, rounds(1));
+  WorkCounters recomputed = cases[0].result.prefill_work;
+  recomputed += cases[0].result.decode_work;
+  WorkCounters cached = cases[1].result.prefill_work;
+  cached += cases[1].result.decode_work;
+  EXPECT_EQ(recomputed.kv_projection_rows, n * (n + 1) / 2);
+  EXPECT_EQ(cached.kv_projection_rows, n);
+  EXPECT_EQ(recomputed.attention_dots_newest_row[0], n * (n + 1) / 2);
+  EXPECT_EQ(cached.attention_dots[0], n * (n + 1) / 2);
+  EXPECT_EQ(recomputed.attention_dots[0], n * (n + 1) * (n + 2) / 6);
+}
+
+TEST(Measurement, BatchAndDepthGiveTheReferencesTokens) {
+  std::vector<MeasuredCase> cases = {
+      measured_case({3, 5, 6, 4}, with([](Variant& v) { v.cache = CacheKind::paged, v.page_size = 4; })),
+      measured_case({3, 5, 6, 4}, with([](Variant& v) { v.cache = CacheKind::none; }))};
+  measure(cases, rounds(1));
+  for (const MeasuredCase& measured : cases) EXPECT_EQ(measured.result.status, Status::ok) << measured.result.reason;
+  EXPECT_EQ(cases[0].result.output.tokens_sha256, cases[1].result.output.tokens_sha256);
+}
+
+TEST(Measurement, OtherStorageIsHeldToTwiceTheNaiveError) {
+  std::vector<MeasuredCase> cases = {
+      measured_case({1, 0, 8, 6}, with([](Variant& v) { v.kv_dtype = DType::bf16; })),
+      measured_case({1, 0, 8, 6}, with([](Variant& v) { v.weight_dtype = DType::bf16; })),
+      measured_case({1, 0, 8, 6}, with([](Variant& v) { v.heads = HeadsKind::mqa; }))};
+  measure(cases, rounds(1));
+  for (const MeasuredCase& measured : cases) EXPECT_EQ(measured.result.status, Status::ok) << measured.result.reason;
+}
+
+TEST(Measurement, AFailingCaseDoesNotEndTheOthers) {
+  // A capacity below the workload throws while the case is prepared.
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 6, 4}, with([](Variant& v) { v.kv_capacity = 7; })),
+                                     measured_case({1, 0, 6, 4}, {})};
+  EXPECT_EQ(measure(cases, rounds(1)), (std::vector<std::string>{"0:-1", "1:0"}));
+  EXPECT_EQ(cases[0].result.status, Status::failed);
+  EXPECT_FALSE(cases[0].result.reason.empty());
+  EXPECT_TRUE(cases[0].rounds.empty());
+  EXPECT_EQ(cases[1].result.status, Status::ok);
+}
+
+TEST(Measurement, WhatCannotFitIsRefusedBeforeItIsAllocated) {
+  std::vector<MeasuredCase> cases = {
+      measured_case({2000000000, 0, 6, 4}, with([](Variant& v) { v.kv_capacity = 500; }))};
+  measure(cases, rounds(1));
+  EXPECT_EQ(cases[0].result.status, Status::oom);
+}
+
+TEST(OutputCheck, OneOfThreeTokensChangedIsFound) {
+  // The check must be able to fail: work counted for another workload does not equal the formulas.
+  const MeasuredCase measured = measured_case({1, 0, 6, 4}, {});
+  ModelSession session(testing::kLlama, "cpu", 1, 1);
+  const Checkpoint& checkpoint = session.checkpoint();
+  RoundOptions options;
+  options.n_choices = choosable_ids(checkpoint);
+  const WorkloadTokens tokens = workload_tokens(checkpoint, {1, 0, 6, 4}, "", 1);
+  const Round round = run_round(session.transformer({}), measured.result.spec, tokens, options);
+  EXPECT_EQ(work_mismatch(round, measured.result.spec, measured.config), "");
+  Case other = measured.result.spec;
+  other.workload.gen_tokens = 5;
+  EXPECT_NE(work_mismatch(round, other, measured.config), "");
+}
+
+TEST(CheckCase, TheContextIsExact) {
+  MeasuredCase measured = measured_case({1, 0, 500, 13}, {});  // positions 0 ... 511
+  EXPECT_NO_THROW(check_case(measured.result.spec, measured.config));
+  measured.result.spec.workload.gen_tokens = 14;
+  EXPECT_THROW(check_case(measured.result.spec, measured.config), std::exception);
+}
+
+}  // namespace
+}  // namespace kvlab
