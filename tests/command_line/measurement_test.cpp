@@ -10,12 +10,13 @@
 namespace kvlab {
 namespace {
 
-MeasuredCase measured_case(const Workload& workload, const Variant& variant) {
+MeasuredCase measured_case(const Workload& workload, const Variant& variant,
+                           const std::string& model = testing::kLlama) {
   MeasuredCase measured;
-  measured.result.spec.model = testing::kLlama;
+  measured.result.spec.model = model;
   measured.result.spec.variant = variant;
   measured.result.spec.workload = workload;
-  measured.config = open_checkpoint(testing::kLlama, Need::config).config;
+  measured.config = open_checkpoint(model, Need::config).config;
   return measured;
 }
 
@@ -70,21 +71,40 @@ TEST(SpecS12, StepsProjectTheRowsOfTheirLength) {
   EXPECT_EQ(cases[1].result.samples.step_rows, (std::vector<std::int64_t>{4, 1, 1, 1}));
 }
 
-TEST(SpecS16, CountsOfALongGenerationFromOneToken) {
-  // 1 + 200 tokens: passes see lengths 1 ... 200.
-  constexpr std::int64_t n = 200;
-  std::vector<MeasuredCase> cases = {measured_case({1, 0, 1, n}, with([](Variant& v) { v.cache = CacheKind::none; })),
-                                     measured_case({1, 0, 1, n}, {})};
-  measure(cases, rounds(1));
-  WorkCounters recomputed = cases[0].result.prefill_work;
-  recomputed += cases[0].result.decode_work;
-  WorkCounters cached = cases[1].result.prefill_work;
-  cached += cases[1].result.decode_work;
-  EXPECT_EQ(recomputed.kv_projection_rows, n * (n + 1) / 2);
-  EXPECT_EQ(cached.kv_projection_rows, n);
-  EXPECT_EQ(recomputed.attention_dots_newest_row[0], n * (n + 1) / 2);
-  EXPECT_EQ(cached.attention_dots[0], n * (n + 1) / 2);
-  EXPECT_EQ(recomputed.attention_dots[0], n * (n + 1) * (n + 2) / 6);
+/// What one round of the toy counted while it ran, prefill and decode, after comparing it with the formulas.
+WorkCounters work_of_toy(std::int64_t prompt_tokens, std::int64_t gen_tokens, CacheKind cache) {
+  static ModelSession session("toy", "cpu", 1, 1);
+  const Workload workload{1, 0, prompt_tokens, gen_tokens};
+  const MeasuredCase measured = measured_case(workload, with([&](Variant& v) { v.cache = cache; }), "toy");
+  const Case& spec = measured.result.spec;
+  RoundOptions options;
+  options.n_choices = choosable_ids(session.checkpoint());
+  const Round round = run_round(session.transformer(spec.variant), spec,
+                                workload_tokens(session.checkpoint(), workload, "", 1), options);
+  EXPECT_EQ(work_mismatch(round, spec, measured.config), "");
+  WorkCounters work = round.prefill_work;
+  work += round.decode_work;
+  return work;
+}
+
+TEST(SpecS16, AThousandTokensFromOne) {
+  const WorkCounters recomputed = work_of_toy(1, 1000, CacheKind::none);
+  const WorkCounters cached = work_of_toy(1, 1000, CacheKind::contiguous);
+  EXPECT_EQ(recomputed.kv_projection_rows, 500500);
+  EXPECT_EQ(cached.kv_projection_rows, 1000);
+  EXPECT_EQ(recomputed.attention_dots_newest_row[0], 500500);
+  EXPECT_EQ(cached.attention_dots_newest_row[0], 500500);
+  EXPECT_EQ(cached.attention_dots[0], 500500);
+  EXPECT_EQ(recomputed.attention_dots[0], 167167000);
+}
+
+TEST(SpecS17, FiveHundredTokensFromAHundred) {
+  const WorkCounters recomputed = work_of_toy(100, 500, CacheKind::none);
+  const WorkCounters cached = work_of_toy(100, 500, CacheKind::contiguous);
+  EXPECT_EQ(recomputed.kv_projection_rows, 174750);
+  EXPECT_EQ(cached.kv_projection_rows, 599);
+  EXPECT_EQ(recomputed.attention_dots[0], 35833250);
+  EXPECT_EQ(cached.attention_dots[0], 179700);
 }
 
 TEST(Measurement, BatchAndDepthGiveTheReferencesTokens) {
