@@ -58,14 +58,34 @@ const Proof::Reference& Proof::reference(const Variant& variant) {
   made->pooled_kv_heads = pooled;
   made->logits = reference_logits(*weights, ids_, static_cast<std::int64_t>(ids_.size()), variant.weight_dtype, show);
   for (const double logit : made->logits) made->largest_logit = std::max(made->largest_logit, std::abs(logit));
+  made->plain_error = plain_error(variant, *made);
   references_.push_back(std::move(made));
   return *references_.back();
 }
 
+/// What f32 itself costs on this model and these ids: the error of the plainest pass, every row of it.
+double Proof::plain_error(const Variant& variant, const Reference& expected) {
+  Variant plain = variant;
+  plain.cache = CacheKind::none;
+  plain.prefill_attention = AttentionKind::naive;
+  plain.logits = LogitsKind::all;
+  plain.kv_capacity = 0;
+  const auto n_ids = static_cast<std::int64_t>(ids_.size());
+  Decoder decoder(session_.transformer(plain), plain, 1, n_ids, session_.seed());
+  decoder.prefill({&ids_, 1});
+  const std::span<const float> rows = decoder.all_logits(0);
+  Difference difference;
+  compare_row(rows, expected.logits, 0, difference);
+  return difference.worst;
+}
+
 void Proof::set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome) {
-  const double rounding = rounding_tolerance(session_.config(), expected.largest_logit);
+  const double walk = rounding_tolerance(session_.config(), expected.largest_logit);
+  const double twice_plain = std::min(2 * expected.plain_error, project_line(expected.largest_logit));
+  const double rounding = std::max(walk, twice_plain);
   outcome.tolerance = rounding;
-  outcome.derivation = fmt::format("f32 rounding, logits up to {:.3g}", expected.largest_logit);
+  outcome.derivation = twice_plain > walk ? fmt::format("twice a plain f32 pass's {:.2g}", expected.plain_error)
+                                          : fmt::format("f32 rounding, logits up to {:.3g}", expected.largest_logit);
   if (!rounds_kv(variant)) return;
   const double storage = storage_tolerance(session_.config(), expected.largest_logit);
   const Variant naive = naive_twin(variant);

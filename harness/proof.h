@@ -36,6 +36,7 @@ class Proof {
     std::int64_t pooled_kv_heads;  // 0: outputs are the model's own
     std::vector<double> logits;    // [ids, vocab_size]
     double largest_logit = 0;
+    double plain_error = 0;  // worst logit difference of one f32 pass over all ids, no cache, naive
   };
   struct NaiveError {
     Variant variant;
@@ -43,6 +44,7 @@ class Proof {
   };
 
   const Reference& reference(const Variant& variant);
+  double plain_error(const Variant& variant, const Reference& expected);
   void set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome);
   /// Runs the variant over the ids and fills difference, ties and mismatches.
   void compare(const Variant& variant, const Reference& expected, ProofOutcome& outcome);

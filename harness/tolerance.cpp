@@ -21,6 +21,8 @@ double rounding_tolerance(const ModelConfig& config, double largest_logit) {
   return std::max(kSmallestTolerance, rounding_walk(config, 0x1p-24, largest_logit));
 }
 
+double project_line(double largest_logit) { return 1e-3 * std::max(1.0, largest_logit / 10.0); }
+
 double storage_tolerance(const ModelConfig& config, double largest_logit) {
   // Rounded storage errs once an element, not once a term, and its errors average out over a product: the length drops.
   const double n_products = 4.0 * static_cast<double>(config.n_layers) + 1.0;

@@ -18,6 +18,9 @@ namespace kvlab {
 double rounding_tolerance(const ModelConfig& config, double largest_logit);
 constexpr double kSmallestTolerance = 2e-5;
 
+/// What no f32 variant may exceed, however badly a model is conditioned: 1e-3 on logits of order 10.
+double project_line(double largest_logit);
+
 /// Of storage rounded to bf16 (u = 2^-9): the same walk with the storage's unit. What the naive variant itself must
 /// keep to, before twice its error becomes the bound of others.
 double storage_tolerance(const ModelConfig& config, double largest_logit);
