@@ -74,6 +74,8 @@ struct Decoder::State {
     const StepInput input{pass.tokens, pass.positions, pass.spans, pass.seq_ids, pass.logit_rows, attention};
     const WorkCounters work = transformer.step(input, *cache, prunes_last_layer(variant), pass_logits, observer);
     last_work += work;
+    const auto logit_bytes = static_cast<std::int64_t>(pass_logits.size() * sizeof(float));
+    workspace_bytes = std::max(workspace_bytes, transformer.workspace_bytes() + logit_bytes);
     keep_logits(pass, vocab);
   }
 
@@ -101,6 +103,7 @@ struct Decoder::State {
   std::vector<float> pass_logits;                  // [logit rows of the pass, vocab_size]
   WorkCounters last_work;
   WorkCounters total_work;
+  std::int64_t workspace_bytes = 0;
   StepObserver* observer = nullptr;
 };
 
@@ -190,10 +193,7 @@ const WorkCounters& Decoder::last_work() const { return state_->last_work; }
 const WorkCounters& Decoder::total_work() const { return state_->total_work; }
 KvFootprint Decoder::kv() const { return state_->cache->footprint(); }
 
-std::int64_t Decoder::workspace_bytes() const {
-  const auto logit_bytes = static_cast<std::int64_t>(state_->pass_logits.size() * sizeof(float));
-  return state_->transformer.workspace_bytes() + logit_bytes;
-}
+std::int64_t Decoder::workspace_bytes() const { return state_->workspace_bytes; }
 
 void Decoder::observe(StepObserver* observer) { state_->observer = observer; }
 

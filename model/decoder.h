@@ -46,7 +46,7 @@ class Decoder {
   const WorkCounters& last_work() const;
   const WorkCounters& total_work() const;
   KvFootprint kv() const;
-  /// Activations and scratch; without a cache also the K and V of the pass.
+  /// Activations, scratch and logits of the largest pass so far (SPEC S25); without a cache its K and V are among them.
   std::int64_t workspace_bytes() const;
 
   /// Hears the operations of the following passes; null: nobody.

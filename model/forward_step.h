@@ -20,7 +20,7 @@ struct ForwardContext {
   const PackedWeights& weights;
   Workspace& workspace;
   const float* rope_table;                // [n_positions, head_dim]; null for gpt2
-  std::int64_t& attention_scratch_bytes;  // the most that attention held so far
+  std::int64_t& attention_scratch_bytes;  // the most that attention held in this step
 };
 
 class ForwardStep {

@@ -71,6 +71,8 @@ bool Transformer::same_weights(const Variant& a, const Variant& b) {
 
 WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prune, std::span<float> logits,
                                StepObserver* observer) {
+  state_->workspace.begin_step();
+  state_->attention_scratch_bytes = 0;
   std::int64_t n_positions = 0;
   for (const SequenceSpan& seq : input.seqs) n_positions = std::max(n_positions, seq.kv_len);
   const ForwardContext context{*state_->ops,
@@ -83,7 +85,7 @@ WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prun
 }
 
 std::int64_t Transformer::workspace_bytes() const {
-  return state_->workspace.bytes() + state_->attention_scratch_bytes;
+  return state_->workspace.step_bytes() + state_->attention_scratch_bytes;
 }
 
 }  // namespace kvlab

@@ -48,7 +48,7 @@ class Transformer {
   WorkCounters step(const StepInput& input, KvCache& cache, bool prune, std::span<float> logits,
                     StepObserver* observer = nullptr);
 
-  /// Bytes of activations and scratch now held (SPEC S25); grows to the largest step so far.
+  /// Bytes of activations and scratch that the last step used (SPEC S25).
   std::int64_t workspace_bytes() const;
 
  private:

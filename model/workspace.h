@@ -1,9 +1,11 @@
 // The activations of a step: one growing buffer per purpose, reused by every layer and every step (SPEC S25).
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 
 #include "kernels/operations.h"
 
@@ -26,10 +28,15 @@ class Workspace {
  public:
   explicit Workspace(Operations& ops) : ops_(ops) {}
 
+  /// Forgets what earlier steps asked for; keeps the memory.
+  void begin_step() { asked_bytes_.fill(0); }
+
   /// Memory for `n_values` floats; what it held before is lost when it has to grow.
   float* floats(Scratch purpose, std::int64_t n_values) {
     std::unique_ptr<Buffer>& buffer = buffers_[static_cast<std::size_t>(purpose)];
     const auto bytes = static_cast<std::size_t>(n_values) * sizeof(float);
+    std::size_t& asked_bytes = asked_bytes_[static_cast<std::size_t>(purpose)];
+    asked_bytes = std::max(asked_bytes, bytes);
     if (buffer == nullptr || buffer->bytes() < bytes) {
       buffer.reset();
       buffer = ops_.allocate(bytes);
@@ -37,15 +44,17 @@ class Workspace {
     return static_cast<float*>(buffer->data());
   }
 
-  std::int64_t bytes() const {
-    std::int64_t total = 0;
-    for (const auto& buffer : buffers_) total += buffer == nullptr ? 0 : static_cast<std::int64_t>(buffer->bytes());
-    return total;
+  /// What the step asked for; memory that only a larger step needed does not count.
+  std::int64_t step_bytes() const {
+    return static_cast<std::int64_t>(std::accumulate(asked_bytes_.begin(), asked_bytes_.end(), std::size_t{0}));
   }
 
  private:
+  static constexpr auto kPurposes = static_cast<std::size_t>(Scratch::count);
+
   Operations& ops_;
-  std::array<std::unique_ptr<Buffer>, static_cast<std::size_t>(Scratch::count)> buffers_;
+  std::array<std::unique_ptr<Buffer>, kPurposes> buffers_;
+  std::array<std::size_t, kPurposes> asked_bytes_{};
 };
 
 }  // namespace kvlab
