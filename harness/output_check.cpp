@@ -178,7 +178,8 @@ double OutputCheck::preference(const Reference& expected, const WorkloadTokens& 
 }
 
 double OutputCheck::tolerance(const Reference& expected) const {
-  return rounding_tolerance(session_.config(), expected.largest_logit);
+  const bool pooled = expected.spec.variant.heads != HeadsKind::model;  // a reference is re-headed only by pooling
+  return rounding_tolerance(session_.config(), expected.largest_logit, pooled);
 }
 
 std::string work_mismatch(const Round& round, const Case& spec, const ModelConfig& config) {

@@ -80,12 +80,15 @@ double Proof::plain_error(const Variant& variant, const Reference& expected) {
 }
 
 void Proof::set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome) {
-  const double walk = rounding_tolerance(session_.config(), expected.largest_logit);
+  const bool pooled = expected.pooled_kv_heads > 0;
+  const double walk = rounding_tolerance(session_.config(), expected.largest_logit, pooled);
   const double twice_plain = std::min(2 * expected.plain_error, project_line(expected.largest_logit));
   const double rounding = std::max(walk, twice_plain);
   outcome.tolerance = rounding;
-  outcome.derivation = twice_plain > walk ? fmt::format("twice a plain f32 pass's {:.2g}", expected.plain_error)
-                                          : fmt::format("f32 rounding, logits up to {:.3g}", expected.largest_logit);
+  outcome.derivation = twice_plain > walk
+                           ? fmt::format("twice a plain f32 pass's {:.2g}", expected.plain_error)
+                           : fmt::format("f32 rounding{}, logits up to {:.3g}",
+                                         pooled ? " amplified by pooled heads" : "", expected.largest_logit);
   if (!rounds_kv(variant)) return;
   const double storage = storage_tolerance(session_.config(), expected.largest_logit);
   const Variant naive = naive_twin(variant);

@@ -17,8 +17,9 @@ double rounding_walk(const ModelConfig& config, double unit, double largest_logi
 
 }  // namespace
 
-double rounding_tolerance(const ModelConfig& config, double largest_logit) {
-  return std::max(kSmallestTolerance, rounding_walk(config, 0x1p-24, largest_logit));
+double rounding_tolerance(const ModelConfig& config, double largest_logit, bool pooled) {
+  const double amplification = pooled ? kPooledAmplification : 1.0;
+  return amplification * std::max(kSmallestTolerance, rounding_walk(config, 0x1p-24, largest_logit));
 }
 
 double project_line(double largest_logit) { return 1e-3 * std::max(1.0, largest_logit / 10.0); }

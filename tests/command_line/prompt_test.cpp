@@ -182,6 +182,7 @@ TEST(Tolerance, GrowsWithDepthAndSizeOfLogits) {
   EXPECT_GT(rounding_tolerance(deep, 30), rounding_tolerance(small, 30));
   EXPECT_GT(rounding_tolerance(small, 300), rounding_tolerance(small, 30));
   EXPECT_GT(storage_tolerance(small, 30), rounding_tolerance(small, 30));
+  EXPECT_GT(rounding_tolerance(small, 30, true), rounding_tolerance(small, 30));
   EXPECT_LT(rounding_tolerance(small, 30), 1e-3);
 }
 
