@@ -291,6 +291,18 @@ void add_ceilings(CLI::App& app, Chosen& chosen) {
   });
 }
 
+void add_compare(CLI::App& app, Chosen& chosen) {
+  CLI::App& command = add_command(app, "compare");
+  const auto request = std::make_shared<CompareRequest>();
+  add_text(command, "BASE", request->base, "report of the state before")->required()->type_name("FILE");
+  add_text(command, "NEW", request->other, "report of the state after")->required()->type_name("FILE");
+  add_number(command, "--fail-above", request->fail_above_percent, 1e6,
+             "exit 1 when a metric is slower by more than so many per cent; default 0: by anything that is no noise")
+      ->type_name("PERCENT");
+  add_json(command, request->json);
+  choose(command, chosen, request, run_compare);
+}
+
 int fail(int code, const std::string& message) {
   std::fflush(stdout);
   fmt::print(stderr, "kvlab: {}\n", message);
@@ -331,7 +343,7 @@ int run_command_line(int argc, char** argv) {
   Chosen chosen;
   chosen.argv.assign(argv, argv + argc);
   for (const auto add : {add_generate, add_score, add_run, add_sweep, add_verify, add_trace, add_plan, add_tokenize,
-                         add_list, add_ceilings}) {
+                         add_list, add_ceilings, add_compare}) {
     add(app, chosen);
   }
   try {

@@ -10,7 +10,7 @@ namespace kvlab {
 
 namespace {
 
-constexpr std::array<CommandHelp, 10> kHelp = {{
+constexpr std::array<CommandHelp, 11> kHelp = {{
     {"generate", "continue a text, token by token",
      R"(Examples:
   kvlab generate --model models/SmolLM2-135M-Instruct.Q4_1.gguf --prompt "Quantum mechanics is a fundamental theory in physics that"
@@ -65,6 +65,13 @@ TEXT - reads standard input byte for byte. A text that begins with a dash comes 
      R"(Examples:
   kvlab ceilings
   kvlab ceilings --threads 1 --json -)"},
+    {"compare", "set two reports side by side; exit 1 when something became slower",
+     R"(A case is compared with the same model, variant, workload, device, threads and seed. Times: ratio of medians with a 95 %
+interval; faster or slower where that is more than noise, same where 10 % would have been seen, unclear otherwise. Memory:
+byte for byte.
+Examples:
+  kvlab compare results/local/before/report.json results/local/after/report.json
+  kvlab compare before.json after.json --fail-above 5 --json -)"},
 }};
 
 }  // namespace

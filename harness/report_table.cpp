@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "harness/report.h"
+#include "harness/text_table.h"
 #include "variants/registry.h"
 
 namespace kvlab {
@@ -69,23 +70,6 @@ std::vector<std::string> line_of(const ordered_json& row) {
   return line;
 }
 
-std::string align(const std::vector<std::vector<std::string>>& lines, std::size_t n_left_aligned) {
-  std::vector<std::size_t> widths(lines.front().size(), 0);
-  for (const auto& line : lines) {
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  }
-  std::string text;
-  for (const auto& line : lines) {
-    std::string row;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-      row += i < n_left_aligned ? fmt::format("{:<{}}  ", line[i], widths[i])
-                                : fmt::format("{:>{}}  ", line[i], widths[i]);
-    }
-    text += row.substr(0, row.find_last_not_of(' ') + 1) + "\n";
-  }
-  return text;
-}
-
 /// What the numbers need to be read rightly: reasons of rows that did not succeed, and the ceilings.
 std::string remarks(const ordered_json& report) {
   std::string text;
@@ -115,7 +99,7 @@ std::string report_table(const ordered_json& report) {
 
   std::vector<std::vector<std::string>> lines = {headings};
   for (const ordered_json& row : report["results"]) lines.push_back(line_of(row));
-  return align(lines, 2) + remarks(report);
+  return aligned(lines, 2) + remarks(report);
 }
 
 }  // namespace kvlab

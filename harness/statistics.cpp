@@ -1,8 +1,9 @@
-// Percentiles and the bootstrap of the median.
+// Percentiles, the bootstrap of the median, and Student's distribution.
 #include "harness/statistics.h"
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 #include <stdexcept>
 
@@ -79,9 +80,9 @@ std::size_t least_samples(int p) {
   return p >= 90 ? 10 : 1;
 }
 
-std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
+std::vector<double> median_draws(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
   const bool has_empty = std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.empty(); });
-  if (rounds.size() < 2 || has_empty) return std::nullopt;
+  if (rounds.size() < 2 || has_empty) return {};
 
   const std::vector<Tagged> sorted = sort_with_rounds(rounds);
   Stream stream(seed);
@@ -99,7 +100,40 @@ std::optional<Interval> median_interval(std::span<const std::vector<double>> rou
     const double lower = value_at_rank(sorted, times_drawn, (n_samples - 1) / 2);
     medians.push_back(lower + (upper - lower) / 2);
   }
+  return medians;
+}
+
+std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
+  const std::vector<double> medians = median_draws(rounds, seed);
+  if (medians.empty()) return std::nullopt;
   return Interval{percentile(medians, 2.5), percentile(medians, 97.5)};
+}
+
+double student_tail(double t, int degrees) {
+  if (degrees < 1 || std::isnan(t)) throw std::invalid_argument("student_tail: no degrees of freedom, or t is NaN");
+  const double angle = std::atan(std::abs(t) / std::sqrt(static_cast<double>(degrees)));
+  const double cosine = std::cos(angle);
+  const bool odd = degrees % 2 == 1;
+  double term = odd ? cosine : 1;
+  double sum = degrees == 1 ? 0 : term;
+  for (int k = odd ? 3 : 2; k <= degrees - 2; k += 2) {
+    term *= cosine * cosine * (k - 1) / k;
+    sum += term;
+  }
+  const double inside = odd ? 2 / std::numbers::pi * (angle + std::sin(angle) * sum) : std::sin(angle) * sum;
+  return std::max(0.0, 1 - inside);
+}
+
+double student_quantile(double tail, int degrees) {
+  if (!(tail > 0 && tail < 1)) throw std::invalid_argument("student_quantile: tail outside 0..1");
+  double low = 0;
+  double high = 1;
+  while (student_tail(high, degrees) > tail) high *= 2;
+  for (int halving = 0; halving < 60; ++halving) {
+    const double middle = low + (high - low) / 2;
+    (student_tail(middle, degrees) > tail ? low : high) = middle;
+  }
+  return high;
 }
 
 }  // namespace kvlab

@@ -26,9 +26,19 @@ struct Interval {
   double high = 0;
 };
 
-/// A 95 % interval of the median of all samples pooled: whole rounds are drawn with replacement, since samples of one
-/// round share its conditions (Efron's percentile bootstrap over clusters, 1,000 draws). The same input and seed give
-/// the same interval. Nothing with fewer than two rounds or an empty round.
+/// Medians of all samples pooled, of 1,000 redrawn sets: whole rounds are drawn with replacement, since samples of one
+/// round share its conditions (Efron's bootstrap over clusters). The same input and seed give the same draws. Empty
+/// with fewer than two rounds or an empty round.
+std::vector<double> median_draws(std::span<const std::vector<double>> rounds, std::uint64_t seed);
+
+/// The middle 95 % of `median_draws`; nothing where there are none.
 std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed);
+
+/// The chance that Student's t with `degrees` >= 1 degrees of freedom is farther from 0 than `t`, by the finite series
+/// for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).
+double student_tail(double t, int degrees);
+
+/// The t beyond which, on both sides, lies `tail` of Student's distribution; 0 < tail < 1.
+double student_quantile(double tail, int degrees);
 
 }  // namespace kvlab

@@ -112,6 +112,14 @@ struct CeilingsRequest {
 };
 int run_ceilings(const CeilingsRequest& request);
 
+struct CompareRequest {
+  std::string base;
+  std::string other;
+  double fail_above_percent = 0;  // how much slower, or larger, a cell may be
+  std::string json;
+};
+int run_compare(const CompareRequest& request);
+
 int run_list(const std::string& what);  // models | variants | devices
 
 }  // namespace kvlab
