@@ -2,6 +2,10 @@
 # Writes docs/report.md from the list of report fields in the code. Usage: scripts/make_report_docs.sh [BUILD_DIR]
 set -euo pipefail
 cd "$(dirname "$0")/.."
+if [[ "${1:-}" == -h || "${1:-}" == --help ]]; then
+  sed -n '2s/^# //p' "scripts/${0##*/}"
+  exit 0
+fi
 build="${1:-build/release}"
 test_program="$build/tests/harness_test"
 if [[ ! -x "$test_program" ]]; then
