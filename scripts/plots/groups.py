@@ -1,7 +1,7 @@
 """Sharing cases out over panels and lines, so that no panel holds more than a reader can tell apart."""
 
 from . import style
-from .report_data import label
+from .report_data import VARIANT_AXES, WORKLOAD_AXES, label
 
 # Axes that become panels first, when a panel would hold too many lines.
 TO_PANELS = ("weight_dtype", "kv_dtype", "depth", "batch", "gen_tokens", "execution", "sampling", "projection",
@@ -21,6 +21,11 @@ class Groups:
             moved = next(axis for axis in order if axis in axes)
             axes.remove(moved)
             self.panel_axes.append(moved)
+        for axis in list(self.panel_axes):  # one that moved early may fit after all
+            others = [other for other in self.panel_axes if other != axis]
+            if most_lines(cases, others, [*axes, axis]) <= max_lines:
+                self.panel_axes, axes = others, [*axes, axis]
+        axes.sort(key=(VARIANT_AXES + WORKLOAD_AXES).index)
         self.line_axes = axes or [axis for axis in report.variant_axes() if axis not in without] or ["cache"]
         self.panel_axes = report.varying(cases, self.panel_axes)
         shared = {}

@@ -46,8 +46,8 @@ def step_distribution(report):
         rows = np.arange(len(steps))
         boxes = axes.boxplot(steps, positions=rows, vert=False, widths=0.62, whis=(5, 95), patch_artist=True,
                              showfliers=False, medianprops={"color": "black", "linewidth": 1.6})
-        for box, text in zip(boxes["boxes"], lines):
-            box.set(facecolor=groups.faces[text], alpha=0.75, linewidth=0.8)
+        for box, cases in zip(boxes["boxes"], lines.values()):
+            box.set(facecolor=style.CACHE_COLOURS.get(cases[0].settings["cache"], style.GREY), alpha=0.6, linewidth=0.8)
         axes.scatter([values.max() for values in steps], rows, marker="|", color="black", s=45, zorder=3)
         axes.set_yticks(rows, list(lines))
         axes.invert_yaxis()

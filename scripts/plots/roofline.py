@@ -4,7 +4,7 @@ import numpy as np
 
 from . import style
 from .groups import Groups
-from .report_data import LeftOut, phase_work
+from .report_data import WORKLOAD_AXES, LeftOut, phase_work
 
 PHASES = {"prefill": "^", "decode": "o"}
 
@@ -31,8 +31,7 @@ def roofline(report):
     cases = [case for case in report.measured if points_of(case)]
     if not cases:
         raise LeftOut("no case was measured")
-    groups = Groups(report, cases, without=("prompt_tokens", "gen_tokens", "depth"), keep=("cache", "attention"),
-                    max_lines=8)
+    groups = Groups(report, cases, without=WORKLOAD_AXES, keep=("cache", "attention"), max_lines=8)
     figure, grid = style.panels(len(groups.panels), height=4.0)
     everything = [point for case in cases for point in points_of(case).values()]
     intensities = [x for x, _ in everything]

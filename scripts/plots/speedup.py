@@ -77,7 +77,8 @@ def speed_ups(report):
             axes.set(title=", ".join(part for part in (phase, text) if part), xlabel="times as fast")
         if grid[2 * number + 1].get_visible():
             grid[2 * number + 1].set_yticklabels([])
-    named = {report.variant_label(reference) for _, reference, _ in shown}
+    axes = [axis for axis in report.variant_axes() if axis != "weight_dtype"]  # panels differ in that one
+    named = {label(reference, axes) for _, reference, _ in shown}
     note = "Median of the ratios within a round. Line: its 95 % interval over rounds"
     if len(found) > len(shown):
         note += f". {len(found) - len(shown)} more workloads are in the report"

@@ -8,7 +8,7 @@ import matplotlib.colors
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402  (the backend comes first)
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter  # noqa: E402
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter  # noqa: E402
 
 # Okabe and Ito's palette, without its yellow, which white paper swallows.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
@@ -70,7 +70,7 @@ def wrapped(text, figure):
 
 def ceiling_scale(axes, ceiling, values):
     """A y axis from 0, or a logarithmic one where the ceiling is so far above that the lines would lie on the floor."""
-    if ceiling and min(values) > 0 and ceiling > 20 * max(values):
+    if ceiling and min(values) > 0 and ceiling > 8 * max(values):
         axes.set_yscale("log")
         axes.set_ylim(min(values) / 2, ceiling * 2)
         plain_ticks(axes.yaxis, log=True)
@@ -97,7 +97,7 @@ def plain_ticks(axis, log=False):
         subs = (1.0,) if decades > 3 else (1.0, 3.0) if decades > 1.6 else (1.0, 2.0, 5.0)
         if decades < 0.9:
             subs = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
-        axis.set_major_locator(LogLocator(base=10, subs=subs))
+        axis.set_major_locator(LogLocator(base=10, subs=subs) if decades > 0.4 else MaxNLocator(5))
         axis.set_minor_formatter(NullFormatter())
 
 

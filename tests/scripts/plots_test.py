@@ -16,7 +16,10 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-VENV_PYTHON = ROOT / ".venv" / "bin" / "python"
+sys.path.insert(0, str(ROOT / "scripts"))
+from plots import environment  # noqa: E402
+from plots.report_data import phase_work, read_report  # noqa: E402
+
 BINARY = os.environ.get("KVLAB_BINARY", "")
 PLOTS = {"step_latency", "step_distribution", "prefill", "decode_bandwidth_by_context", "decode_bandwidth_by_batch",
          "kv_memory", "roofline", "speed_up"}
@@ -31,7 +34,7 @@ def why_not():
     """What is missing, or ""."""
     if not os.access(BINARY, os.X_OK):
         return "KVLAB_BINARY does not name the built program"
-    if not VENV_PYTHON.exists() and not all(map(importlib.util.find_spec, ("matplotlib", "numpy", "jinja2"))):
+    if not all(map(importlib.util.find_spec, ("matplotlib", "numpy", "jinja2"))):
         return "matplotlib and Jinja2 are missing; scripts/setup.sh makes .venv with them"
     return ""
 
@@ -91,8 +94,8 @@ class Plot(Folder):
         ran = run("plot.py", self.folder)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         left_out = dict(re.findall(r"^left out (\w+): (.+)$", ran.stdout, re.MULTILINE))
-        self.assertEqual(set(left_out), {"prefill", "decode_bandwidth_by_context", "decode_bandwidth_by_batch", "kv_memory",
-                                         "roofline"})
+        self.assertEqual(set(left_out), {"prefill", "decode_bandwidth_by_context", "decode_bandwidth_by_batch",
+                                         "kv_memory", "roofline"})
         self.assertIn("prompt_tokens", left_out["prefill"])
         self.assertIn("KV cache", left_out["kv_memory"])
         self.assertIn("ceilings", left_out["roofline"])
@@ -195,7 +198,52 @@ class Page(Folder):
         self.assertTrue(any(abs(value - 100 * waste) < 0.01 for value in shown), row)
 
 
+class Numbers(Folder):
+    """What the pictures show, computed apart from drawing."""
+
+    def setUp(self):
+        super().setUp()
+        self.put(self.measured)
+        self.report = read_report(self.folder)
+
+    def test_phases_share_the_work_of_a_round(self):
+        for case in self.report.measured:
+            (prefill_flops, prefill_bytes, _), (decode_flops, decode_bytes, seconds) = phase_work(case).values()
+            work = case.metrics["work"]
+            self.assertEqual(prefill_flops + decode_flops, work["gemm_flops"] + work["attention_flops"])
+            self.assertEqual(prefill_bytes + decode_bytes,
+                             work["weight_bytes"] + work["kv_read_bytes"] + work["kv_write_bytes"])
+            self.assertAlmostEqual(decode_flops / seconds / case.metrics["decode"]["flops_per_s"], 1, places=9)
+
+    def test_ratios_are_taken_within_a_round(self):
+        from plots.speedup import speed_up
+        base, own = self.report.measured[:2]
+        base.samples["prefill_s"], own.samples["prefill_s"] = [1, 8, 2, 4], [0.5, 4, 1, 2]  # a machine that drifts
+        self.assertEqual(speed_up(base, own, "prefill"), (2, 2, 2))
+        own.samples["prefill_s"] = [0.5, 4, 1, 1]
+        median, low, high = speed_up(base, own, "prefill")
+        self.assertEqual((median, low, high), (2, 2, 4))
+
+    def test_the_reference_variant_is_the_base_wherever_it_stands(self):
+        from plots.speedup import reference_of
+        cases = self.report.measured
+        cases[5].settings.update(cache="none", attention="naive", heads="model", prune="none", kv_dtype="f32")
+        self.assertIs(reference_of(cases), cases[5])
+        cases[5].settings["prune"] = "last_layer"
+        self.assertIs(reference_of(cases), cases[0])
+
+    def test_every_case_is_in_one_line_of_one_panel(self):
+        from plots.groups import Groups
+        for most in (1, 2, 4, 12):
+            groups = Groups(self.report, self.report.measured, max_lines=most)
+            self.assertLessEqual(max(map(len, groups.panels.values())), most)
+            shown = [case.number for lines in groups.panels.values() for cases in lines.values() for case in cases]
+            self.assertEqual(len(shown), len(set(shown)))
+            self.assertEqual(len(shown), N_CASES - groups.left_out)
+
+
 if __name__ == "__main__":
+    environment.use_venv()
     missing = why_not()
     if missing:
         print(f"skipped: {missing}")
