@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Runs a few small entries of kvlab-kernels and checks their counters: there, finite, positive. No time is judged.
+
+usage: counters_test.py PROGRAM
+"""
+
+import json
+import math
+import subprocess
+import sys
+
+MODEL = "smollm2-135m"
+# Names up to the cache axis; False: the operation only moves data and has no FLOPs.
+ENTRIES = {
+    f"matmul/{MODEL}/qkv/rows:1/f32": True,
+    f"matmul/{MODEL}/qkv/rows:8/bf16": True,
+    f"attention_naive/{MODEL}/decode/context:128/contiguous/f32": True,
+    f"attention_fused/{MODEL}/decode/context:128/paged/bf16": True,
+    f"append/{MODEL}/rows:128/paged/f32": False,
+    f"rms_norm/{MODEL}/rows:128": True,
+    f"layer_norm/{MODEL}/rows:128": True,
+    f"rope/{MODEL}/rows:128": True,
+    f"silu_multiply/{MODEL}/rows:1": True,
+    f"gelu/{MODEL}/rows:1": True,
+    f"embed/{MODEL}/rows:1/bf16": False,
+    f"gather_rows/{MODEL}/rows:128": False,
+}
+COLD_TOO = f"matmul/{MODEL}/qkv/rows:1/f32"
+
+
+def ask(program, *arguments):
+    return subprocess.run([program, "--threads=1", *arguments], capture_output=True, text=True)
+
+
+def positive(value):
+    return isinstance(value, (int, float)) and math.isfinite(value) and value > 0
+
+
+def failures_of_counters(program):
+    names = [f"{name}/warm" for name in ENTRIES] + [f"{COLD_TOO}/cold"]
+    ran = ask(
+        program,
+        f"--benchmark_filter=^({'|'.join(names)})/omp:1/",
+        "--benchmark_min_time=0.001",
+        "--benchmark_format=json",
+    )
+    if ran.returncode != 0:
+        return [f"exit code {ran.returncode}: {ran.stderr}"]
+    rows = {row["name"]: row for row in json.loads(ran.stdout)["benchmarks"]}
+    failures = []
+    for name in names:
+        row = rows.pop(f"{name}/omp:1/real_time", None)
+        if row is None or row.get("error_occurred"):
+            failures.append(f"{name}: {row}")
+            continue
+        counters = ["bytes_per_s", "ceiling_fraction", "real_time"]
+        if ENTRIES[name.rsplit("/", 1)[0]]:
+            counters.append("flops_per_s")
+        elif "flops_per_s" in row:
+            failures.append(f"{name} has FLOPs")
+        failures += [f"{name}: {c} is {row.get(c)}" for c in counters if not positive(row.get(c))]
+        if not row.get("label", "").startswith("of "):
+            failures.append(f"{name} does not say which ceiling: {row.get('label')}")
+    return failures + [f"{name} was not asked for" for name in rows]
+
+
+def failures_of_flags(program):
+    failures = []
+    explained = ask(program, "--help")
+    if explained.returncode != 0 or "--benchmark_filter" not in explained.stdout:
+        failures.append("--help does not teach")
+    wrong = ["--no-such-flag", "word", "--threads=0", "--benchmark_min_time=abc", "--benchmark_filter=no_such_name"]
+    for argument in wrong:
+        answer = ask(program, argument)
+        if answer.returncode != 2 or "error:" not in answer.stderr:
+            failures.append(f"{argument}: exit code {answer.returncode}, {answer.stderr!r}")
+    listed = set(ask(program, "--benchmark_list_tests=true").stdout.split())
+    operations = {name.split("/")[0] for name in listed}
+    failures += [f"{name} is not in the list" for name in ENTRIES if name.split("/")[0] not in operations]
+    return failures
+
+
+def main():
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
+    failures = failures_of_flags(sys.argv[1]) + failures_of_counters(sys.argv[1])
+    for failure in failures:
+        print("FAIL:", failure)
+    if not failures:
+        print("counters and flags are as they should be")
+    sys.exit(1 if failures else 0)
+
+
+main()
