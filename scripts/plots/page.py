@@ -78,12 +78,23 @@ def table_of(report):
 
 
 def warnings_of(report):
-    """[(warning, [numbers of the cases that carry it])]: the same words are said once."""
+    """[(warning, "1–4, 7": the cases that carry it)]: the same words are said once."""
     shared = {}
     for case in report.cases:
         for warning in case.warnings:
             shared.setdefault(warning, []).append(case.number)
-    return list(shared.items())
+    return [(warning, ranges(numbers)) for warning, numbers in shared.items()]
+
+
+def ranges(numbers):
+    """[1, 2, 3, 7] -> "1–3, 7"; the numbers are ascending."""
+    runs = []
+    for value in numbers:
+        if runs and value == runs[-1][1] + 1:
+            runs[-1][1] = value
+        else:
+            runs.append([value, value])
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
 
 
 def flattened(value, name=""):

@@ -106,7 +106,7 @@ class Report:
         machine = gpu["name"] if isinstance(gpu, dict) and "name" in gpu else cpu["model"]
         threads = cpu["threads"]
         model = Path(self.model).name.removesuffix(".gguf")
-        dtypes = sorted({case.settings["weight_dtype"] for case in self.measured})
+        dtypes = sorted({case.settings["weight_dtype"] for case in self.cases})
         return (f"{model}, {' and '.join(dtypes)} weights; {machine}, {cpu['isa']}, "
                 f"{threads} thread{'' if threads == 1 else 's'}")
 

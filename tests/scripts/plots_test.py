@@ -107,9 +107,10 @@ class Plot(Folder):
         for result in report["results"]:
             result.update(status="failed", reason="another output", metrics=None, samples=None)
         self.put(report)
-        ran = run("plot.py", self.folder)
+        ran = run("report.py", self.folder)
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertEqual(set(re.findall(r"left out (\w+):", ran.stdout)), PLOTS)
+        self.assertEqual(self.pictures("svg"), set())
 
     def test_prefill_alone_has_no_decode_pictures(self):
         report = self.measured
@@ -223,6 +224,10 @@ class Numbers(Folder):
         own.samples["prefill_s"] = [0.5, 4, 1, 1]
         median, low, high = speed_up(base, own, "prefill")
         self.assertEqual((median, low, high), (2, 2, 4))
+
+    def test_case_numbers_are_told_as_ranges(self):
+        from plots.page import ranges
+        self.assertEqual([ranges(numbers) for numbers in ([4], [1, 2, 3], [1, 3, 4, 9])], ["4", "1–3", "1, 3–4, 9"])
 
     def test_the_reference_variant_is_the_base_wherever_it_stands(self):
         from plots.speedup import reference_of
