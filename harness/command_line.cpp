@@ -299,6 +299,9 @@ void add_compare(CLI::App& app, Chosen& chosen) {
   add_number(command, "--fail-above", request->fail_above_percent, 1e6,
              "exit 1 when a metric is slower by more than so many per cent; default 0: by anything that is no noise")
       ->type_name("PERCENT");
+  add_text(command, "--import-llama-bench", request->llama_bench,
+           "what `llama-bench -o json` wrote: its rows stand beside those of NEW that do the same work")
+      ->type_name("FILE");
   add_json(command, request->json);
   choose(command, chosen, request, run_compare);
 }

@@ -68,10 +68,13 @@ TEXT - reads standard input byte for byte. A text that begins with a dash comes 
     {"compare", "set two reports side by side; exit 1 when something became slower",
      R"(A case is compared with the same model, variant, workload, device, threads and seed. Times: ratio of medians with a 95 %
 interval; faster or slower where that is more than noise, same where 10 % would have been seen, unclear otherwise. Memory:
-byte for byte.
+byte for byte. A row of llama-bench has the same model file and threads, batch 1, and pp: prompt = P, depth = D; tg: depth =
+D + P, tokens = G - 1 or G.
 Examples:
   kvlab compare results/local/before/report.json results/local/after/report.json
-  kvlab compare before.json after.json --fail-above 5 --json -)"},
+  kvlab compare before.json after.json --fail-above 5 --json -
+  llama-bench -m M.gguf -t 8 -p 128 -n 0 -o json > pp.json
+  kvlab compare run.json run.json --import-llama-bench pp.json)"},
 }};
 
 }  // namespace

@@ -36,7 +36,7 @@ TimeRatio compare_medians(std::span<const std::vector<double>> base, std::span<c
 std::vector<double> control_false_discoveries(std::span<const double> chances);
 
 /// A difference smaller than this is not called one, however sure: between two starts of one program, the layout of
-/// memory alone moves a time by that much.
+/// memory alone can move a time by that much.
 constexpr double kNegligible = 0.03;
 /// "same" promises that a difference of this size would have been seen.
 constexpr double kVisible = 0.10;

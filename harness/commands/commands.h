@@ -116,6 +116,7 @@ struct CompareRequest {
   std::string base;
   std::string other;
   double fail_above_percent = 0;  // how much slower, or larger, a cell may be
+  std::string llama_bench;        // JSON of llama-bench to stand beside `other`; "": none
   std::string json;
 };
 int run_compare(const CompareRequest& request);

@@ -163,6 +163,23 @@ TEST_F(Compare, OtherTokensAreRemarkedOn) {
               HasSubstr("other tokens than before: toy: paged"));
 }
 
+TEST_F(Compare, APeerStandsBesideTheNewReport) {
+  json ours = row("paged", 1);
+  ours["case"]["workload"]["batch"] = 1;
+  const json peer = json::array({{{"build_commit", "abcdef0"},
+                                  {"model_filename", "toy"},
+                                  {"n_threads", 2},
+                                  {"n_prompt", 32},
+                                  {"n_gen", 0},
+                                  {"samples_ns", {10000000, 10010000, 10020000}}}});
+  const json both = report({ours});
+  const Finished run = compare(both, both, {"--import-llama-bench", file("peer.json", peer), "--json", "-"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;  // a peer does not fail the gate
+  ASSERT_EQ(run.json()["peers"].size(), 1U);
+  EXPECT_EQ(run.json()["peers"][0]["verdict"], "slower");
+  EXPECT_EQ(compare(both, both, {"--import-llama-bench", file("peer.json", json::object())}).exit_code, 2);
+}
+
 TEST_F(Compare, WrongInputIsRefusedAndNamed) {
   const json good = report({row("paged", 1)});
   const auto refused = [&](const json& base, const json& other, const std::string& word) {
