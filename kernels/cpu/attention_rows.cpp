@@ -21,6 +21,7 @@ using Vector = hn::Vec<F32>;
 constexpr std::int64_t kLanes = hn::MaxLanes(F32());
 constexpr int kKeysAtOnce = 8;     // independent sums, enough to hide the latency of a multiply-add
 constexpr int kColumnsAtOnce = 8;  // vectors of the output held in registers while rows go by
+constexpr int kRestAtOnce = 2;     // components of the output behind the last whole vector
 
 HWY_INLINE Vector load(const float* values) { return hn::LoadU(F32(), values); }
 
@@ -46,11 +47,14 @@ HWY_INLINE void dot_some(const float* q, const T* base, const std::int64_t* offs
     const Vector query = hn::LoadU(d, q + i);
     for (int j = 0; j < kKeys; ++j) sums[j] = hn::MulAdd(query, load(base + offsets[j] + i), sums[j]);
   }
-  for (int j = 0; j < kKeys; ++j) {
-    float sum = hn::GetLane(hn::SumOfLanes(d, sums[j]));
-    for (std::int64_t rest = i; rest < head_dim; ++rest) sum += q[rest] * widen(base[offsets[j] + rest]);
-    scores[j] = sum * scale;
+  float totals[kKeys] = {};
+  if (i > 0) {  // sums of a row shorter than a vector would cost more than its products
+    for (int j = 0; j < kKeys; ++j) totals[j] = hn::GetLane(hn::SumOfLanes(d, sums[j]));
   }
+  for (; i < head_dim; ++i) {
+    for (int j = 0; j < kKeys; ++j) totals[j] += q[i] * widen(base[offsets[j] + i]);
+  }
+  for (int j = 0; j < kKeys; ++j) scores[j] = totals[j] * scale;
 }
 
 template <class T>
@@ -127,6 +131,24 @@ HWY_INLINE void add_columns(const float* weights, const T* base, const Scattered
   for (int c = 0; c < kColumns; ++c) hn::StoreU(sums[c], d, out + c * kLanes);
 }
 
+/// kColumns components behind the last whole vector, rows of even and odd index apart: so few sums would wait for each
+/// other. Sums are local, since `out` might overlap the rows for all that a compiler knows.
+template <int kColumns, class T>
+HWY_INLINE void add_rest(const float* weights, const T* base, const ScatteredRows& rows, float* out) {
+  float even[kColumns];
+  float odd[kColumns] = {};
+  for (int c = 0; c < kColumns; ++c) even[c] = out[c];
+  std::int64_t j = 0;
+  for (; j + 2 <= rows.n; j += 2) {
+    for (int c = 0; c < kColumns; ++c) even[c] += weights[j] * widen(base[rows.offsets[j] + c]);
+    for (int c = 0; c < kColumns; ++c) odd[c] += weights[j + 1] * widen(base[rows.offsets[j + 1] + c]);
+  }
+  if (j < rows.n) {
+    for (int c = 0; c < kColumns; ++c) even[c] += weights[j] * widen(base[rows.offsets[j] + c]);
+  }
+  for (int c = 0; c < kColumns; ++c) out[c] = even[c] + odd[c];
+}
+
 template <class T>
 void add_weighted_of(const float* weights, const T* base, const ScatteredRows& rows, std::int64_t head_dim,
                      float* out) {
@@ -135,9 +157,8 @@ void add_weighted_of(const float* weights, const T* base, const ScatteredRows& r
     add_columns<kColumnsAtOnce>(weights, base + i, rows, out + i);
   }
   for (; i + kLanes <= head_dim; i += kLanes) add_columns<1>(weights, base + i, rows, out + i);
-  for (; i < head_dim; ++i) {
-    for (std::int64_t j = 0; j < rows.n; ++j) out[i] += weights[j] * widen(base[rows.offsets[j] + i]);
-  }
+  for (; i + kRestAtOnce <= head_dim; i += kRestAtOnce) add_rest<kRestAtOnce>(weights, base + i, rows, out + i);
+  for (; i < head_dim; ++i) add_rest<1>(weights, base + i, rows, out + i);
 }
 
 void add_weighted(const float* weights, const ScatteredRows& rows, std::int64_t head_dim, float* out) {

@@ -27,7 +27,8 @@ float exponentiate(float* values, std::int64_t n, float shift);
 /// values[i] *= factor; values [n].
 void multiply(float* values, std::int64_t n, float factor);
 
-/// out += sum of weights[i] * rows[i], in ascending order of i; weights [n], out [head_dim].
+/// out += sum of weights[i] * rows[i]; weights [n], out [head_dim]. In ascending order of i, but for components behind
+/// the last whole vector, whose even and odd rows are summed apart and then added.
 void add_weighted(const float* weights, const ScatteredRows& rows, std::int64_t head_dim, float* out);
 
 }  // namespace kvlab::cpu
