@@ -15,6 +15,8 @@ struct Refusal {
   std::vector<std::string> named;  // in the message
 };
 
+void PrintTo(const Refusal& test, std::ostream* stream) { *stream << test.name; }
+
 std::vector<std::string> generate(std::vector<std::string> more) {
   std::vector<std::string> arguments = {"generate", "--model", kLlama, "--prompt-ids", "1,60"};
   arguments.insert(arguments.end(), more.begin(), more.end());
@@ -80,6 +82,8 @@ struct BadNumber {
   std::string flag;
   std::string value;
 };
+
+void PrintTo(const BadNumber& test, std::ostream* stream) { *stream << test.name; }
 
 class BadNumbers : public ::testing::TestWithParam<BadNumber> {};
 

@@ -96,6 +96,8 @@ struct Fault {
   std::vector<std::string> named;
 };
 
+void PrintTo(const Fault& test, std::ostream* stream) { *stream << test.name; }
+
 class SweepFaults : public ::testing::TestWithParam<Fault> {};
 
 TEST_P(SweepFaults, AreRefusedWithWhatIsAllowed) {
