@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/disturbance.h"
 #include "model/work_counters.h"
 #include "variants/cache/kv_cache.h"
 #include "variants/variant.h"
@@ -60,6 +61,7 @@ struct CaseResult {
   KvFootprint kv;             // at the end of the last round
   std::int64_t workspace_bytes = 0;
   Output output;
+  std::vector<Disturbance> disturbances;  // [rounds]
 };
 
 }  // namespace kvlab

@@ -74,10 +74,12 @@ void refuse_what_does_not_fit(const MeasuredCase& measured, const ModelSession& 
 void fold_rounds(MeasuredCase& measured) {
   Samples& samples = measured.result.samples;
   samples = {};
+  measured.result.disturbances.clear();
   for (const auto& [number, round] : measured.rounds) {
     samples.ttft_s.push_back(round.ttft_s);
     samples.prefill_s.push_back(round.prefill_s);
     samples.step_s.push_back(round.step_s);
+    measured.result.disturbances.push_back(round.disturbance);
   }
   if (measured.rounds.empty()) return;
   const Round& last = measured.rounds.rbegin()->second;
@@ -221,7 +223,10 @@ void Measurement::time_round(MeasuredCase& measured, ModelSession& session, std:
         workload_tokens(session.checkpoint(), result.spec.workload, prompt_file_, result.spec.seed);
     RoundOptions options;
     options.n_choices = choosable_ids(session.checkpoint());
-    const Round round = run_round(session.transformer(result.spec.variant), result.spec, tokens, options);
+    Transformer& transformer = session.transformer(result.spec.variant);
+    const MachineLoad before = read_machine_load();
+    Round round = run_round(transformer, result.spec, tokens, options);
+    round.disturbance = disturbance_between(before, read_machine_load());
     std::string fault = work_mismatch(round, result.spec, measured.config);
     if (fault.empty() && ids_sha256(round.tokens) != result.output.tokens_sha256) {
       fault = fmt::format("round {} gave other tokens than the output check", number);

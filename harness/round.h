@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/case.h"
+#include "harness/disturbance.h"
 #include "harness/prompt.h"
 #include "model/decoder.h"
 
@@ -22,6 +23,7 @@ struct Round {
   WorkCounters decode_work;
   KvFootprint kv;
   std::int64_t workspace_bytes = 0;
+  Disturbance disturbance;  // filled by the caller of run_round
 
   /// Of the measured passes.
   double total_s() const;

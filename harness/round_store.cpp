@@ -81,6 +81,7 @@ Json line_json(const MeasuredCase& measured, std::int64_t number) {
   const Round& round = measured.rounds.at(number);
   line["samples"] = samples_json(round);
   line["warnings"] = result.warnings;
+  line["disturbance"] = disturbance_json(round.disturbance);
   line["counted"] = {{"prefill", work_json(round.prefill_work)}, {"decode", work_json(round.decode_work)}};
   for (const KvField& field : kKvFields) line["kv"][field.name] = round.kv.*field.member;
   line["kv"]["workspace_bytes"] = round.workspace_bytes;
@@ -98,6 +99,7 @@ Round round_from_json(const nlohmann::json& line) {
   samples.at("step_s").at(0).get_to(round.step_s);
   samples.at("step_rows").get_to(round.step_rows);
   samples.at("step_dots").get_to(round.step_dots);
+  if (line.contains("disturbance")) round.disturbance = disturbance_from_json(line.at("disturbance"));
   round.prefill_work = work_from_json(line.at("counted").at("prefill"));
   round.decode_work = work_from_json(line.at("counted").at("decode"));
   for (const KvField& field : kKvFields) line.at("kv").at(field.name).get_to(round.kv.*field.member);
