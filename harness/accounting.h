@@ -1,5 +1,6 @@
-// The formulas of SPEC S12, S15-S18 and S22 in one table: exact integers for rows, dots, FLOPs and bytes. What the
-// decoder counts while running must equal these to the last unit.
+// The formulas of SPEC S12, S15-S18 and S22: exact integers for rows, dots, FLOPs and bytes of passes, phases and runs,
+// summed from the table of operations (operation_table.h). What the decoder counts while running must equal these to
+// the last unit.
 //
 // Conventions, for formula and counter alike; a *pass* is one Transformer::step over `batch` sequences:
 // - Rows. With a cache, a prefill of P tokens is ceil(P / prefill_chunk) passes (one when prefill_chunk is 0) and a
@@ -26,8 +27,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "harness/case.h"
+#include "harness/operation_table.h"
 #include "model/model_config.h"
 #include "model/work_counters.h"
 #include "variants/variant.h"
@@ -42,6 +46,19 @@ WorkCounters decode_step_work(const ModelConfig& config, const Variant& variant,
                               std::int64_t i);
 /// All decode steps of a run.
 WorkCounters decode_work(const ModelConfig& config, const Variant& variant, const Workload& workload);
+
+/// Sequences of a ragged batch that have the same number of tokens.
+struct PromptGroup {
+  std::int64_t count;   // of such sequences
+  std::int64_t depth;   // tokens in the cache before
+  std::int64_t tokens;  // >= 1
+};
+
+/// The passes that a prefill of such prompts takes: chunks where the variant asks for them; a sequence that is done
+/// sits out the rest.
+std::vector<std::vector<SequenceRows>> prefill_passes(const Variant& variant, std::span<const PromptGroup> prompts);
+/// Decode step i >= 1 after that prefill.
+std::vector<SequenceRows> decode_pass(const Variant& variant, std::span<const PromptGroup> prompts, std::int64_t i);
 
 /// The configuration with `heads` applied.
 ModelConfig reheaded_config(const ModelConfig& config, const Variant& variant);
