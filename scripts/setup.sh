@@ -11,7 +11,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   cmake ninja-build g++ pkg-config git ca-certificates python3 python3-pip python3-venv clang-format
-  libcli11-dev nlohmann-json3-dev libfmt-dev libgtest-dev libgmock-dev libbenchmark-dev libvalijson-dev
+  libcli11-dev nlohmann-json3-dev libfmt-dev libgtest-dev libgmock-dev libboost-context-dev libbenchmark-dev libvalijson-dev
   libdnnl-dev ocl-icd-opencl-dev libhwy-dev libpcre2-dev libssl-dev
 )
 clang_packages=(clang clang-tidy clang-tools libomp-dev libclang-rt-14-dev)

@@ -1,53 +1,61 @@
-// Starts a kernel: on the device by its launch, on the host as a plain loop over blocks and threads. The loop runs each
-// thread to its end before the next, so it serves kernels without barriers and warp operations.
+// Starts a kernel: on the device, or on the emulator where the file is compiled for the host.
 #pragma once
 
-#include <cstdint>
+#include <type_traits>
 
+#include "kernels/cuda/launch_shape.h"
 #include "kernels/cuda/portable.cuh"
 
 #if defined(__CUDACC__)
 #include <stdexcept>
 #include <string>
+#else
+#include "kernels/cuda_emulation/launch.h"
 #endif
+
+struct CUstream_st;
 
 namespace kvlab::cuda {
 
-/// A one-dimensional launch.
-struct LaunchShape {
-  std::int64_t n_blocks = 1;
-  std::int64_t block_size = 1;
-};
-
-/// Enough blocks of `block_size` threads for `n_items`, one each, but at most `max_blocks`: a kernel that strides over
-/// the grid takes the rest.
-inline LaunchShape shape_for(std::int64_t n_items, std::int64_t block_size, std::int64_t max_blocks) {
-  const std::int64_t wanted = (n_items + block_size - 1) / block_size;
-  return {wanted < max_blocks ? wanted : max_blocks, block_size};
-}
-
 #if defined(__CUDACC__)
 
+inline void throw_on_error(cudaError_t status, const char* call, const char* kernel) {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string("kernel ") + kernel + ": " + call + ": " + cudaGetErrorString(status));
+}
+
 /// Throws std::runtime_error naming the kernel when the launch is refused.
-template <typename... Args>
-void launch(const char* name, void (*kernel)(Args...), LaunchShape shape, cudaStream_t stream, Args... args) {
-  kernel<<<static_cast<unsigned>(shape.n_blocks), static_cast<unsigned>(shape.block_size), 0, stream>>>(args...);
-  if (const cudaError_t status = cudaGetLastError(); status != cudaSuccess) {
-    throw std::runtime_error(std::string(name) + ": " + cudaGetErrorString(status));
+template <typename... Params>
+void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shape, CUstream_st* stream,
+            std::type_identity_t<Params>... args) {
+  constexpr std::size_t kWithoutAsking = std::size_t{48} << 10;
+  if (shape.shared_bytes > kWithoutAsking) {
+    throw_on_error(
+        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
+                             static_cast<int>(shape.shared_bytes)),
+        "cudaFuncSetAttribute", name);
   }
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = dim3(static_cast<unsigned>(shape.n_blocks), static_cast<unsigned>(shape.n_blocks_y),
+                        static_cast<unsigned>(shape.n_blocks_z));
+  config.blockDim = dim3(static_cast<unsigned>(shape.block_size));
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = stream;
+  config.attrs = &overlap;
+  config.numAttrs = shape.overlaps_previous ? 1 : 0;
+  throw_on_error(cudaLaunchKernelEx(&config, kernel, args...), "cudaLaunchKernelEx", name);
 }
 
 #else
 
-template <typename... Args>
-void launch_on_host(void (*kernel)(Args...), LaunchShape shape, Args... args) {
-  for (std::int64_t block = 0; block < shape.n_blocks; ++block) {
-    for (std::int64_t thread = 0; thread < shape.block_size; ++thread) {
-      host_thread = {thread, block, shape.block_size, shape.n_blocks};
-      kernel(args...);
-    }
-  }
-  host_thread = {};
+/// Throws emulation::EmulationError naming the kernel when the launch is refused or the kernel does what it must not.
+template <typename... Params>
+void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shape, CUstream_st* stream,
+            std::type_identity_t<Params>... args) {
+  emulation::launch(name, shape, stream, [kernel, args...] { kernel(args...); });
 }
 
 #endif

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "kernels/cuda/portable.cuh"
+#include "kernels/cuda/memory.cuh"
 
 namespace kvlab::cuda {
 
@@ -15,17 +15,17 @@ constexpr std::int64_t kSiluMultiplyBlock = 256;
 /// A thread takes every (grid * block)-th element of the flattened output, so neighbours read neighbours.
 /// Reads each element of gate_up once, writes each element of out once: 12 bytes an output element.
 /// Needs out apart from gate_up.
-KVLAB_KERNEL void silu_multiply_elementwise_kernel(const float* gate_up,  // [n_rows, 2 * width]
+KVLAB_KERNEL void silu_multiply_elementwise_kernel(Global<const float> gate_up,  // [n_rows, 2 * width]
                                                    std::int64_t n_rows, std::int64_t width,
-                                                   float* out) {  // [n_rows, width]
+                                                   Global<float> out) {  // [n_rows, width]
   const std::int64_t n_values = n_rows * width;
-  const std::int64_t step = grid_size_x() * block_size_x();
-  for (std::int64_t i = block_x() * block_size_x() + thread_x(); i < n_values; i += step) {
+  const std::int64_t step = std::int64_t{grid_size_x()} * block_size_x();
+  for (std::int64_t i = std::int64_t{block_x()} * block_size_x() + thread_x(); i < n_values; i += step) {
     const std::int64_t row = i / width;
     const std::int64_t gate_at = row * 2 * width + (i - row * width);
-    const float gate = gate_up[gate_at];
-    const float up = gate_up[gate_at + width];
-    out[i] = gate / (1.0F + std::exp(-gate)) * up;
+    const float gate = load_global(gate_up + gate_at);
+    const float up = load_global(gate_up + (gate_at + width));
+    store_global(out + i, gate / (1.0F + std::exp(-gate)) * up);
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs the body of the CUDA kernel on the host, thread by thread, and compares it with the formula in float64.
+// Runs the CUDA kernel on the emulated device and compares it with the formula in float64.
 #include "kernels/cuda/silu_multiply.cuh"
 
 #include <gtest/gtest.h>
@@ -12,6 +12,9 @@
 #include <vector>
 
 #include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/cuda_emulation/device.h"
+#include "tests/kernels/cuda/device_array.h"
 
 namespace kvlab::cuda {
 namespace {
@@ -55,14 +58,16 @@ TEST_P(CudaSiluMultiply, MeetsTheFormulaAndWritesNothingElse) {
   const Case& shape = GetParam();
   const std::vector<float> gate_up = random_values(shape.n_rows * 2 * shape.width, 20.0);  // [n_rows, 2 * width]
   const auto n_out = static_cast<std::size_t>(shape.n_rows * shape.width);
-  constexpr std::size_t kGuard = 64;
-  constexpr float kUntouched = -123.5F;
-  std::vector<float> out(n_out + kGuard, kUntouched);  // [n_rows, width] and a guard
-  for (std::size_t i = 0; i < n_out; ++i) out[i] = std::numeric_limits<float>::quiet_NaN();
-  launch_on_host<const float*, std::int64_t, std::int64_t, float*>(
-      silu_multiply_elementwise_kernel, shape.launch, gate_up.data(), shape.n_rows, shape.width, out.data());
-  expect_formula(gate_up, out, shape);
-  for (std::size_t i = n_out; i < out.size(); ++i) EXPECT_EQ(out[i], kUntouched) << "past the end: " << i - n_out;
+  for (const std::uint64_t seed : {0U, 1U, 2U}) {
+    emulation::Device device({.seed = seed});
+    const test::DeviceArray<float> in("gate_up", gate_up);
+    const test::DeviceArray<float> out("out", n_out);  // exactly bounded
+    launch("silu_multiply", silu_multiply_elementwise_kernel, shape.launch, nullptr, in.data(), shape.n_rows,
+           shape.width, out.data());
+    expect_formula(gate_up, out.values(), shape);
+    EXPECT_EQ(device.log().reads_of("gate_up").lane_bytes, shape.n_rows * shape.width * 8);
+    EXPECT_EQ(device.log().writes_of("out").touched_bytes, shape.n_rows * shape.width * 4);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(AwkwardSizes, CudaSiluMultiply,
@@ -72,9 +77,11 @@ INSTANTIATE_TEST_SUITE_P(AwkwardSizes, CudaSiluMultiply,
 
 TEST(CudaSiluMultiplyEdges, HugeGatesStayFinite) {
   const std::vector<float> gate_up = {-1e4F, -100.0F, 100.0F, 1e4F, 2.0F, 2.0F, 2.0F, 2.0F};  // [1, 2 * 4]
-  std::vector<float> out(4, std::numeric_limits<float>::quiet_NaN());
-  launch_on_host<const float*, std::int64_t, std::int64_t, float*>(silu_multiply_elementwise_kernel, {1, 32},
-                                                                   gate_up.data(), 1, 4, out.data());
+  const emulation::Device device;
+  const test::DeviceArray<float> in("gate_up", gate_up);
+  const test::DeviceArray<float> result("out", 4);
+  launch_silu_multiply_elementwise(in.data(), 1, 4, result.data(), nullptr);
+  const std::vector<float> out = result.values();
   EXPECT_EQ(out[0], 0.0F);
   EXPECT_EQ(out[1], 0.0F);
   EXPECT_EQ(out[2], 200.0F);

@@ -1,0 +1,15 @@
+// How a kernel reaches the emulated device: at once, or into the graph that its stream records.
+#pragma once
+
+#include <functional>
+
+#include "kernels/cuda/launch_shape.h"
+
+struct CUstream_st;
+
+namespace kvlab::cuda::emulation {
+
+/// `body` is the kernel with its arguments, held by value. A null stream is the device's default one.
+void launch(const char* kernel, const LaunchShape& shape, CUstream_st* stream, const std::function<void()>& body);
+
+}  // namespace kvlab::cuda::emulation
