@@ -19,6 +19,7 @@
 #include "harness/commands/commands.h"
 #include "harness/commands/setting_changes.h"
 #include "harness/interrupt.h"
+#include "harness/isolation/worker.h"
 #include "harness/model_session.h"
 #include "harness/numbers.h"
 #include "harness/threads.h"
@@ -98,6 +99,10 @@ void add_model(CLI::App& command, ModelRequest& request) {
       ->type_name("MODEL");
   add_integer(command, "--seed", request.seed, 0, "draws synthetic weights, seeded ids, samples and the order of pages",
               std::numeric_limits<std::int64_t>::max());
+}
+
+void add_quiet(CLI::App& command, bool& target) {
+  add_switch(command, "--quiet", target, "no progress and no remarks on standard error");
 }
 
 void add_threads(CLI::App& command, int& threads) {
@@ -205,6 +210,7 @@ void add_run(CLI::App& app, Chosen& chosen) {
            "text whose first tokens are the prompt; default: seeded ids")
       ->type_name("FILE");
   add_json(command, request->json);
+  add_quiet(command, request->quiet);
   add_variant(command, request->model);
   use_model_threads(command, chosen, request, run_run);
 }
@@ -219,11 +225,37 @@ void add_sweep(CLI::App& app, Chosen& chosen) {
   add_repeated(
       command, "--filter", [request](const std::string& text) { request->filters.push_back(text); },
       "AXIS=VALUE keeps only such cases; repeated: any value of one axis, all axes");
-  add_switch(command, "--dry-run", request->dry_run, "print the cases with their FLOPs and bytes, and run nothing");
+  add_text(command, "--shard", request->shard, "only the I-th of N parts; `kvlab merge` puts them together")
+      ->type_name("I/N");
+  add_switch(command, "--dry-run", request->dry_run,
+             "print the cases with their FLOPs, bytes, memory and estimated time, and run none");
+  add_quiet(command, request->quiet);
   add_threads(command, request->threads);
-  command.callback([&chosen, request] {
-    chosen.run = [request] { return run_sweep(*request); };
-    chosen.threads = [request] { return request->dry_run ? 1 : resolve_threads(request->threads); };
+  add_repeated(
+      command, "--inject-fault", [request](const std::string& text) { request->faults.push_back(text); },
+      "for the tests of kvlab: KIND[@ROUND][:LABEL]")
+      ->group("");
+  choose(command, chosen, request, run_sweep);
+}
+
+void add_merge(CLI::App& app, Chosen& chosen) {
+  CLI::App& command = add_command(app, "merge");
+  const auto request = std::make_shared<MergeRequest>();
+  command.add_option("DIR", request->folders, "folders that shards of one sweep wrote")->required()->type_name("DIR");
+  add_text(command, "--out", request->out, "folder for the whole: results.jsonl and report.json")
+      ->required()
+      ->type_name("DIR");
+  choose(command, chosen, request, run_merge);
+}
+
+/// Started by `sweep` only, so no help shows it.
+void add_worker(CLI::App& app, Chosen& chosen) {
+  CLI::App& command = *app.add_subcommand("worker", "runs cases for a sweep")->group("");
+  const auto threads = std::make_shared<int>(1);
+  add_threads(command, *threads);
+  command.callback([&chosen, threads] {
+    chosen.run = [] { return serve_requests(); };
+    chosen.threads = [threads] { return *threads; };
   });
 }
 
@@ -318,6 +350,7 @@ void refuse_unknown_command(const CLI::App& app, int argc, char** argv) {
   std::string known;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
     if (command->get_name() == argv[1]) return;
+    if (command->get_group().empty()) continue;  // not for users
     known += (known.empty() ? "" : ", ") + command->get_name();
   }
   throw InputError(fmt::format("there is no command \"{}\"; commands are {}", argv[1], known));
@@ -345,8 +378,8 @@ int run_command_line(int argc, char** argv) {
   app.require_subcommand(1);
   Chosen chosen;
   chosen.argv.assign(argv, argv + argc);
-  for (const auto add : {add_generate, add_score, add_run, add_sweep, add_verify, add_trace, add_plan, add_tokenize,
-                         add_list, add_ceilings, add_compare}) {
+  for (const auto add : {add_generate, add_score, add_run, add_sweep, add_merge, add_worker, add_verify, add_trace,
+                         add_plan, add_tokenize, add_list, add_ceilings, add_compare}) {
     add(app, chosen);
   }
   try {

@@ -10,7 +10,7 @@ namespace kvlab {
 
 namespace {
 
-constexpr std::array<CommandHelp, 11> kHelp = {{
+constexpr std::array<CommandHelp, 12> kHelp = {{
     {"generate", "continue a text, token by token",
      R"(Examples:
   kvlab generate --model models/SmolLM2-135M-Instruct.Q4_1.gguf --prompt "Quantum mechanics is a fundamental theory in physics that"
@@ -30,12 +30,19 @@ Examples:
   kvlab run --model models/SmolLM2-135M-Instruct.Q4_1.gguf --prompt-tokens 128 --gen-tokens 64 --cache paged --page-size 32
   kvlab run --model smollm2-135m --prompt-tokens 32 --gen-tokens 16 --depth 512 --batch 4 --json run.json)"},
     {"sweep", "measure every case of a sweep file, interleaved, and write a report",
-     R"(DIR/results.jsonl gets a line per finished round; DIR/report.json is written at the end, also after Ctrl-C.
+     R"(DIR/results.jsonl gets a line per finished round; DIR/report.json is written at the end, also after Ctrl-C. A worker
+process runs the cases: one that crashes, hangs or takes too much memory costs its own row and no other.
 Examples:
   kvlab sweep configs/sweeps/quickstart.json --dry-run
   kvlab sweep configs/sweeps/quickstart.json --out results/local/first
   kvlab sweep configs/sweeps/quickstart.json --out results/local/first --resume
-  kvlab sweep configs/sweeps/quickstart.json --out results/local/paged --filter cache=paged --filter heads=model)"},
+  kvlab sweep configs/sweeps/quickstart.json --out results/local/paged --filter cache=paged --filter heads=model
+  kvlab sweep configs/sweeps/quickstart.json --out results/local/part1 --shard 1/2)"},
+    {"merge", "put the folders of a sweep's shards together",
+     R"(The shards are of one sweep file and ran on one kind of machine, each case in one of them. The whole is a folder like
+that of an undivided sweep: `kvlab sweep --resume` goes on in it.
+Examples:
+  kvlab merge results/local/part1 results/local/part2 --out results/local/whole)"},
     {"verify", "prove that every variant gives the float64 reference's output; exit 1 if one differs",
      R"(Every variant: {none, contiguous, paged, qkv} x four attention pairings x {model, mha}, then each other value of each
 other axis alone. Variant flags set what the others start from.

@@ -1,8 +1,6 @@
 // Gathers results, ceilings and environment into one report object.
 #include "harness/measured_report.h"
 
-#include <algorithm>
-
 #include "harness/report.h"
 
 namespace kvlab {
@@ -17,17 +15,9 @@ nlohmann::ordered_json measured_report(const std::vector<MeasuredCase>& cases, c
     }
     results.push_back(result_json(result, measured.config, source.ceilings));
   }
-  return report_json(results, source.ceilings, environment_json(source.argv, source.threads), source.name,
-                     source.sweep_config);
-}
-
-Ceilings higher_ceilings(const Ceilings& a, const Ceilings& b) {
-  Ceilings higher;
-  higher.read_bytes_per_s = std::max(a.read_bytes_per_s, b.read_bytes_per_s);
-  higher.copy_bytes_per_s = std::max(a.copy_bytes_per_s, b.copy_bytes_per_s);
-  higher.gemm_flops_per_s_f32 = std::max(a.gemm_flops_per_s_f32, b.gemm_flops_per_s_f32);
-  higher.gemm_flops_per_s_bf16 = std::max(a.gemm_flops_per_s_bf16, b.gemm_flops_per_s_bf16);
-  return higher;
+  return report_json(results, source.ceilings,
+                     source.environment ? *source.environment : environment_json(source.argv, source.threads),
+                     source.name, source.sweep_config);
 }
 
 bool any_case_failed(const nlohmann::ordered_json& report) {

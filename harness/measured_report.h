@@ -17,13 +17,11 @@ struct ReportSource {
   std::vector<std::string> argv;
   int threads = 1;
   std::optional<Ceilings> ceilings;
+  std::optional<nlohmann::ordered_json> environment;  // none: of this process, now
 };
 
 /// A case that no round was finished of becomes `skipped`, so that a report after an interruption is valid.
 nlohmann::ordered_json measured_report(const std::vector<MeasuredCase>& cases, const ReportSource& source);
-
-/// The larger of each number: a ceiling that a busy moment hid is found by measuring before and after.
-Ceilings higher_ceilings(const Ceilings& a, const Ceilings& b);
 
 /// Whether any case gave the wrong output or none. An `invalid` row did its work; only its rates are not to be trusted.
 bool any_case_failed(const nlohmann::ordered_json& report);

@@ -5,12 +5,12 @@
 
 #include <algorithm>
 #include <limits>
-#include <new>
 #include <utility>
 
 #include "harness/accounting.h"
-#include "harness/interrupt.h"
+#include "harness/ceilings_json.h"
 #include "harness/machine.h"
+#include "harness/output_check.h"
 #include "harness/report.h"
 #include "harness/statistics.h"
 #include "kernels/error.h"
@@ -22,7 +22,6 @@ namespace {
 
 /// Cases of one model take turns only while all their weight sets fit this share of the free memory.
 constexpr double kSharedWeightShare = 0.5;
-constexpr std::size_t kFirstTokens = 16;
 
 bool narrow(const MeasuredCase& measured, double target) {
   std::vector<std::vector<double>> rounds;
@@ -54,21 +53,6 @@ std::vector<const MeasuredCase*> weight_sets(const std::vector<MeasuredCase*>& c
   return sets;
 }
 
-/// What a case takes beyond what is packed already; refused before it is allocated.
-void refuse_what_does_not_fit(const MeasuredCase& measured, const ModelSession& session, const Variant& reference) {
-  const Case& spec = measured.result.spec;
-  const std::int64_t capacity =
-      spec.variant.kv_capacity > 0 ? spec.variant.kv_capacity : needed_capacity(spec.workload);
-  std::int64_t needed = kv_reserved_bytes(measured.config, spec.variant, spec.workload.batch, capacity);
-  if (session.needs_packing(spec.variant)) needed += stored_weight_bytes(measured.config, spec.variant);
-  if (session.needs_packing(reference) && !Transformer::same_weights(reference, spec.variant)) {
-    needed += stored_weight_bytes(measured.config, reference);
-  }
-  const std::int64_t available = read_machine().memory_available_bytes;
-  if (available == 0 || needed <= available) return;
-  throw std::bad_alloc();
-}
-
 }  // namespace
 
 void fold_rounds(MeasuredCase& measured) {
@@ -91,9 +75,13 @@ void fold_rounds(MeasuredCase& measured) {
   measured.result.workspace_bytes = last.workspace_bytes;
 }
 
-Measurement::Measurement(std::vector<MeasuredCase>& cases, const RoundPolicy& policy, std::string prompt_file,
-                         Listener listener)
-    : cases_(cases), policy_(policy), prompt_file_(std::move(prompt_file)), listener_(std::move(listener)) {
+Measurement::Measurement(std::vector<MeasuredCase>& cases, const RoundPolicy& policy, double ceilings_budget_s,
+                         RunnerFactory make_runner, MeasurementListener& listener)
+    : cases_(cases),
+      policy_(policy),
+      ceilings_budget_s_(ceilings_budget_s),
+      make_runner_(std::move(make_runner)),
+      listener_(listener) {
   for (const MeasuredCase& measured : cases_) {
     for (const auto& [number, round] : measured.rounds) earlier_s_ += round.total_s();
   }
@@ -149,17 +137,25 @@ void Measurement::run_group(const Group& group, double deadline_s) {
   }
   if (finished(group, n_rounds, deadline_s)) return;
 
-  const Case& first = group.front()->result.spec;
-  ModelSession session(first.model, first.device, first.threads, first.seed);
-  OutputCheck check(session);
+  const std::unique_ptr<CaseRunner> runner = make_runner_(group.front()->result.spec);
+  look_at_ceilings(*runner);
   for (MeasuredCase* measured : group) {
-    if (measured->open()) prepare(*measured, session, check);
+    if (measured->open()) check(*measured, *runner);
   }
   for (; !finished(group, n_rounds, deadline_s); ++n_rounds) {
     for (MeasuredCase* measured : group) {
-      if (measured->open() && measured->rounds.count(n_rounds) == 0) time_round(*measured, session, n_rounds);
+      if (measured->open() && measured->rounds.count(n_rounds) == 0) time_round(*measured, *runner, n_rounds);
     }
   }
+  look_at_ceilings(*runner);
+}
+
+void Measurement::look_at_ceilings(CaseRunner& runner) {
+  if (ceilings_budget_s_ <= 0) return;
+  progress_.show("measuring what this machine can read, copy and multiply");
+  const Ceilings seen = runner.ceilings(ceilings_budget_s_);
+  ceilings_ = ceilings_ ? higher_ceilings(*ceilings_, seen) : seen;
+  listener_.on_ceilings(*ceilings_);
 }
 
 bool Measurement::finished(const Group& group, std::int64_t n_rounds, double deadline_s) const {
@@ -178,69 +174,45 @@ bool Measurement::finished(const Group& group, std::int64_t n_rounds, double dea
   return all_narrow || n_rounds >= policy_.max || spent_s() + next_s > deadline_s;
 }
 
-void Measurement::attempt(MeasuredCase& measured, const std::function<void()>& work) {
-  CaseResult& result = measured.result;
-  try {
-    work();
-  } catch (const std::bad_alloc&) {
-    result.status = Status::oom;
-    result.reason = "the weights and the KV cache of this case do not fit the free memory";
-  } catch (const std::exception& error) {
-    result.status = Status::failed;
-    result.reason = error.what();
+void Measurement::end_case(MeasuredCase& measured, const CaseOutcome& outcome) {
+  measured.result.status = outcome.status;
+  measured.result.reason = outcome.reason;
+  listener_.on_outcome(measured.result.spec, std::nullopt, outcome);
+}
+
+void Measurement::check(MeasuredCase& measured, CaseRunner& runner) {
+  const CaseOutcome outcome = runner.check(measured.result.spec);
+  if (outcome.status == Status::ok) {
+    measured.round_s = outcome.round->total_s();
+    measured.result.warnings = outcome.warnings;
+    measured.result.output = outcome.output;
+  } else {
+    end_case(measured, outcome);
   }
-  if (!measured.open()) listener_(measured, -1);
+  measured.checked = true;
+  report_progress(measured, measured.open() ? "checked" : std::string(status_name(outcome.status)));
 }
 
-void Measurement::prepare(MeasuredCase& measured, ModelSession& session, OutputCheck& check) {
+void Measurement::time_round(MeasuredCase& measured, CaseRunner& runner, std::int64_t number) {
   CaseResult& result = measured.result;
-  result.warnings.clear();
-  attempt(measured, [&] {
-    refuse_what_does_not_fit(measured, session, check.reference_variant(result.spec.variant));
-    session.transformer(result.spec.variant);
-    const WorkloadTokens tokens =
-        workload_tokens(session.checkpoint(), result.spec.workload, prompt_file_, result.spec.seed);
-    const Round round = check.check(result, tokens);
-    measured.round_s = round.total_s();
-    std::vector<std::vector<std::int32_t>> prompts = tokens.depth;
-    for (std::size_t seq = 0; seq < prompts.size(); ++seq) {
-      prompts[seq].insert(prompts[seq].end(), tokens.prompt[seq].begin(), tokens.prompt[seq].end());
+  CaseOutcome outcome = runner.round(result.spec, number);
+  if (outcome.status == Status::ok) {
+    outcome.reason = work_mismatch(*outcome.round, result.spec, measured.config);
+    if (outcome.reason.empty() && outcome.output.tokens_sha256 != result.output.tokens_sha256) {
+      outcome.reason = fmt::format("round {} gave other tokens than the output check", number + 1);
     }
-    const std::vector<std::int32_t>& first = round.tokens.front();
-    result.output.prompt_ids_sha256 = ids_sha256(prompts);
-    result.output.tokens_sha256 = ids_sha256(round.tokens);
-    result.output.first_tokens.assign(
-        first.begin(), first.begin() + static_cast<std::ptrdiff_t>(std::min(kFirstTokens, first.size())));
-  });
-  measured.warm = true;
-  report_progress(measured, measured.open() ? "checked" : std::string(status_name(result.status)));
-}
-
-void Measurement::time_round(MeasuredCase& measured, ModelSession& session, std::int64_t number) {
-  CaseResult& result = measured.result;
-  attempt(measured, [&] {
-    const WorkloadTokens tokens =
-        workload_tokens(session.checkpoint(), result.spec.workload, prompt_file_, result.spec.seed);
-    RoundOptions options;
-    options.n_choices = choosable_ids(session.checkpoint());
-    Transformer& transformer = session.transformer(result.spec.variant);
-    const MachineLoad before = read_machine_load();
-    Round round = run_round(transformer, result.spec, tokens, options);
-    round.disturbance = disturbance_between(before, read_machine_load());
-    std::string fault = work_mismatch(round, result.spec, measured.config);
-    if (fault.empty() && ids_sha256(round.tokens) != result.output.tokens_sha256) {
-      fault = fmt::format("round {} gave other tokens than the output check", number);
-    }
-    if (!fault.empty()) {
-      result.status = Status::failed;
-      result.reason = fault;
-      return;
-    }
-    measured.round_s = round.total_s();
-    measured.rounds[number] = round;
+    if (!outcome.reason.empty()) outcome.status = Status::failed;
+  }
+  if (outcome.status == Status::ok) {
+    outcome.warnings = result.warnings;  // those of the check hold for every round
+    measured.round_s = outcome.round->total_s();
+    measured.rounds[number] = *outcome.round;
     fold_rounds(measured);
-    listener_(measured, number);
-  });
+    listener_.on_outcome(result.spec, number, outcome);
+  } else {
+    outcome.round.reset();
+    end_case(measured, outcome);
+  }
   report_progress(measured,
                   measured.open() ? fmt::format("round {}", number + 1) : std::string(status_name(result.status)));
 }
@@ -248,7 +220,9 @@ void Measurement::time_round(MeasuredCase& measured, ModelSession& session, std:
 void Measurement::report_progress(const MeasuredCase& measured, const std::string& what) {
   const auto index = &measured - cases_.data() + 1;
   const double left_s = remaining_s();
-  progress_.show(fmt::format("[{}/{}] {}: {}, {:.2f} s; elapsed {}, remaining {}", index, cases_.size(),
+  const double fraction = left_s < 0 ? -1 : spent_s() / std::max(spent_s() + left_s, 1e-9);
+  progress_.show(fraction,
+                 fmt::format("[{}/{}] {}: {}, {:.2f} s; elapsed {}, remaining {}", index, cases_.size(),
                              case_label(measured.result.spec), what, measured.round_s, clock_text(watch_.elapsed_s()),
                              left_s < 0 ? "unknown" : "at most " + clock_text(left_s)));
 }
@@ -269,7 +243,7 @@ double Measurement::remaining_s() const {
     const auto flops = static_cast<double>(planned_flops(measured.result.spec, measured.config));
     const double round_s = measured.round_s > 0 ? measured.round_s : known_s * flops / known_flops;
     const auto done = static_cast<double>(measured.rounds.size());
-    const double check_s = measured.warm ? 0 : round_s;
+    const double check_s = measured.checked ? 0 : round_s;
     least_s += check_s + round_s * std::max(0.0, static_cast<double>(policy_.min) - done);
     most_s += check_s + round_s * std::max(0.0, static_cast<double>(policy_.max) - done);
   }

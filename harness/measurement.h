@@ -5,14 +5,16 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "harness/case.h"
-#include "harness/model_session.h"
-#include "harness/output_check.h"
+#include "harness/case_runner.h"
 #include "harness/progress.h"
 #include "harness/round.h"
+#include "model/model_config.h"
 
 namespace kvlab {
 
@@ -21,15 +23,16 @@ struct RoundPolicy {
   std::int64_t max = 30;
   double target_ci = 0.02;  // half width of the 95 % interval of the median step (or prefill) over the median
   double budget_s = 600;    // for checks and rounds of the whole measurement
+  double timeout_s = 600;   // for one check or one round of a case in a worker
 };
 
 /// One case and the rounds finished so far, by number; a resumed sweep brings some from its file.
 struct MeasuredCase {
   CaseResult result;
   std::map<std::int64_t, Round> rounds;
-  ModelConfig config;  // the model's own
-  bool warm = false;   // checked and warmed up in this process
-  double round_s = 0;  // wall time of the latest run; 0: unknown
+  ModelConfig config;    // the model's own
+  bool checked = false;  // by this run of the program
+  double round_s = 0;    // passes of the latest run; 0: unknown
 
   bool open() const { return result.status == Status::ok; }
 };
@@ -37,26 +40,40 @@ struct MeasuredCase {
 /// Fills result.samples, counters and memory from the rounds.
 void fold_rounds(MeasuredCase& measured);
 
+/// Hears of what a measurement finished, as soon as it is finished.
+class MeasurementListener {
+ public:
+  virtual ~MeasurementListener() = default;
+  /// A round, or without a number what ended a case.
+  virtual void on_outcome(const Case&, std::optional<std::int64_t> /*number*/, const CaseOutcome&) {}
+  virtual void on_ceilings(const Ceilings&) {}
+};
+
 class Measurement {
  public:
-  /// Called after each finished round, and with round -1 when a case failed.
-  using Listener = std::function<void(const MeasuredCase&, std::int64_t round)>;
+  /// Makes what runs a group of cases; it lives until the group is finished.
+  using RunnerFactory = std::function<std::unique_ptr<CaseRunner>(const Case& first)>;
 
-  Measurement(std::vector<MeasuredCase>& cases, const RoundPolicy& policy, std::string prompt_file, Listener listener);
+  /// `ceilings_budget_s`: for one look at the ceilings, before and after each group; 0: none.
+  Measurement(std::vector<MeasuredCase>& cases, const RoundPolicy& policy, double ceilings_budget_s,
+              RunnerFactory make_runner, MeasurementListener& listener);
 
-  /// Runs what is left to do. A case that throws becomes `failed` or `oom`, and the others go on. Throws Interrupted;
-  /// what was finished by then is in the cases.
+  /// Runs what is left to do. A case that goes wrong gets its status, and the others go on. Throws Interrupted; what
+  /// was finished by then is in the cases.
   void run();
+
+  /// The highest of what was seen: a ceiling that a busy moment hid is found at another one.
+  const std::optional<Ceilings>& ceilings() const { return ceilings_; }
 
  private:
   using Group = std::vector<MeasuredCase*>;
 
   std::vector<Group> groups();
   void run_group(const Group& group, double deadline_s);
-  void prepare(MeasuredCase& measured, ModelSession& session, OutputCheck& check);
-  void time_round(MeasuredCase& measured, ModelSession& session, std::int64_t number);
-  /// Runs `work`; what it throws becomes the case's status.
-  void attempt(MeasuredCase& measured, const std::function<void()>& work);
+  void look_at_ceilings(CaseRunner& runner);
+  void check(MeasuredCase& measured, CaseRunner& runner);
+  void time_round(MeasuredCase& measured, CaseRunner& runner, std::int64_t number);
+  void end_case(MeasuredCase& measured, const CaseOutcome& outcome);
   bool finished(const Group& group, std::int64_t n_rounds, double deadline_s) const;
   void report_progress(const MeasuredCase& measured, const std::string& what);
   double remaining_s() const;
@@ -64,8 +81,10 @@ class Measurement {
 
   std::vector<MeasuredCase>& cases_;
   RoundPolicy policy_;
-  std::string prompt_file_;
-  Listener listener_;
+  double ceilings_budget_s_;
+  RunnerFactory make_runner_;
+  MeasurementListener& listener_;
+  std::optional<Ceilings> ceilings_;
   Progress progress_;
   Stopwatch watch_;
   double earlier_s_ = 0;  // of the rounds that a resumed sweep brought

@@ -12,6 +12,10 @@
 
 namespace kvlab {
 
+/// What a variant is compared with. A pooled re-heading changes outputs: its reference has the pooled heads. `config`
+/// is the model's own.
+Variant reference_variant(const Variant& variant, const ModelConfig& config);
+
 class OutputCheck {
  public:
   explicit OutputCheck(ModelSession& session) : session_(session) {}
@@ -19,11 +23,8 @@ class OutputCheck {
   /// Runs the case once over its exact shapes and path, which also warms it up, and compares. Sets status, reason and
   /// warnings of `result`; returns the run. All-f32 cases must give the reference's tokens (a tie within rounding is a
   /// warning); other storage types must give its teacher-forced logits within twice the error of the naive variant with
-  /// the same storage.
-  Round check(CaseResult& result, const WorkloadTokens& tokens);
-
-  /// The reference variant of a case. A pooled re-heading changes outputs: its reference has the pooled heads.
-  Variant reference_variant(const Variant& variant) const;
+  /// the same storage. `options` are those of the case's own run.
+  Round check(CaseResult& result, const WorkloadTokens& tokens, RoundOptions options = {});
 
  private:
   struct Reference {

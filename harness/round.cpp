@@ -1,7 +1,9 @@
 // The measured loop: nothing but a pass and a choice stands between two looks at the clock.
 #include "harness/round.h"
 
+#include <cmath>
 #include <numeric>
+#include <span>
 
 #include "harness/interrupt.h"
 #include "harness/progress.h"
@@ -16,7 +18,9 @@ std::vector<std::int32_t> choose(const Decoder& decoder, Sampler& sampler, const
                                  std::size_t step) {
   std::vector<std::int32_t> ids;
   for (std::int64_t seq = 0; seq < decoder.n_seqs(); ++seq) {
-    const std::int32_t id = sampler.choose(decoder.logits(seq), options.n_choices, SamplingSettings{});
+    const std::vector<float> spoilt(options.nan_logits ? decoder.logits(seq).size() : 0, std::nanf(""));
+    const std::span<const float> logits = options.nan_logits ? std::span<const float>(spoilt) : decoder.logits(seq);
+    const std::int32_t id = sampler.choose(logits, options.n_choices, SamplingSettings{});
     ids.push_back(options.forced == nullptr ? id : (*options.forced)[static_cast<std::size_t>(seq)][step]);
   }
   return ids;
@@ -39,10 +43,13 @@ std::int64_t needed_capacity(const Workload& workload) {
   return workload.depth + workload.prompt_tokens + workload.gen_tokens - 1;
 }
 
+std::int64_t reserved_capacity(const Case& spec) {
+  return spec.variant.kv_capacity > 0 ? spec.variant.kv_capacity : needed_capacity(spec.workload);
+}
+
 Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens& tokens, const RoundOptions& options) {
   const Workload& workload = spec.workload;
-  const std::int64_t capacity = spec.variant.kv_capacity > 0 ? spec.variant.kv_capacity : needed_capacity(workload);
-  Decoder decoder(transformer, spec.variant, workload.batch, capacity, spec.seed);
+  Decoder decoder(transformer, spec.variant, workload.batch, reserved_capacity(spec), spec.seed);
   Sampler sampler(spec.seed);
   Round round;
   round.tokens.resize(static_cast<std::size_t>(workload.batch));

@@ -33,10 +33,13 @@ struct RoundOptions {
   std::int64_t n_choices = 0;                                      // ids at or above it are never chosen
   const std::vector<std::vector<std::int32_t>>* forced = nullptr;  // [batch][>= gen_tokens]: fed instead of the choice
   std::function<void(std::int64_t, const Decoder&)> after_pass;    // (pass, decoder), outside the timed part
+  bool nan_logits = false;                                         // a planted fault (harness/isolation/fault.h)
 };
 
 /// Tokens a sequence needs room for: the last one generated is never fed back.
 std::int64_t needed_capacity(const Workload& workload);
+/// Tokens a sequence gets room for: what the variant asks for, or what is needed.
+std::int64_t reserved_capacity(const Case& spec);
 
 /// Greedy; ignores EOS. Throws Interrupted between passes.
 Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens& tokens, const RoundOptions& options);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +18,14 @@ class RoundStore {
 
   /// Puts stored rounds and failures into the cases they belong to. Returns how many lines belong to none of them.
   std::int64_t fold_into(std::vector<MeasuredCase>& cases) const;
-  /// Appends a line and flushes it. Round -1: the case's failure. Throws std::runtime_error when the disk is full.
-  void append(const MeasuredCase& measured, std::int64_t round);
+  /// Appends a line and flushes it. No number: what ended the case. Throws std::runtime_error when the disk is full.
+  void append(const Case& spec, std::optional<std::int64_t> number, const CaseOutcome& outcome);
+
+  const std::vector<nlohmann::ordered_json>& lines() const { return lines_; }  // as read when the store was opened
 
  private:
   std::string path_;
-  std::vector<nlohmann::json> lines_;
+  std::vector<nlohmann::ordered_json> lines_;
 };
 
 }  // namespace kvlab

@@ -162,7 +162,7 @@ CaseSelector parse_selector(const Json& json, const std::string& where) {
 
 RoundPolicy parse_rounds(const Json& json, const std::string& where) {
   if (!json.is_object()) throw InputError(where + ": is not an object");
-  refuse_unknown_keys(json, {"min", "max", "target_ci", "budget_s"}, where);
+  refuse_unknown_keys(json, {"min", "max", "target_ci", "budget_s", "timeout_s"}, where);
   const auto number = [&](const char* key, double fallback, double high) {
     if (!json.contains(key)) return fallback;
     if (!json[key].is_number()) throw InputError(fmt::format("{}.{}: is not a number", where, key));
@@ -174,6 +174,7 @@ RoundPolicy parse_rounds(const Json& json, const std::string& where) {
   if (json.contains("max")) policy.max = json_integer(json["max"], where + ".max", policy.min);
   policy.target_ci = number("target_ci", policy.target_ci, 1);
   policy.budget_s = number("budget_s", policy.budget_s, 1e9);
+  policy.timeout_s = number("timeout_s", std::max(policy.timeout_s, policy.budget_s), 1e9);
   return policy;
 }
 
@@ -294,6 +295,27 @@ std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& fil
   }
   if (kept.empty()) throw InputError("no case is left: exclude and --filter leave nothing of the axes");
   return kept;
+}
+
+Shard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  if (slash == std::string::npos) throw InputError(fmt::format("--shard: \"{}\" is not I/N, such as 1/4", text));
+  Shard shard;
+  shard.count = parse_integer("--shard", text.substr(slash + 1), 1, kMaxCount);
+  shard.index = parse_integer("--shard", text.substr(0, slash), 1, shard.count);
+  return shard;
+}
+
+std::vector<Case> shard_cases(const std::vector<Case>& cases, const Shard& shard) {
+  std::vector<Case> own;
+  for (auto i = static_cast<std::size_t>(shard.index - 1); i < cases.size();
+       i += static_cast<std::size_t>(shard.count)) {
+    own.push_back(cases[i]);
+  }
+  if (own.empty()) {
+    throw InputError(fmt::format("--shard: {}/{} has no case; there are {}", shard.index, shard.count, cases.size()));
+  }
+  return own;
 }
 
 }  // namespace kvlab

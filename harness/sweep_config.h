@@ -42,4 +42,15 @@ CaseSelector parse_filters(const std::vector<std::string>& filters);
 /// Throws InputError when nothing is left.
 std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& filter, int threads);
 
+/// One of `count` parts of a sweep; index from 1.
+struct Shard {
+  std::int64_t index = 1;
+  std::int64_t count = 1;
+};
+/// "I/N". Throws InputError.
+Shard parse_shard(const std::string& text);
+/// Every count-th case, beginning with the index-th: each case is in exactly one shard, and neighbours, which cost
+/// about the same, are spread. Throws InputError when that is none.
+std::vector<Case> shard_cases(const std::vector<Case>& cases, const Shard& shard);
+
 }  // namespace kvlab

@@ -58,6 +58,7 @@ struct RunRequest {
   std::int64_t rounds = 3;
   std::string prompt_file;  // "": seeded ids
   std::string json;
+  bool quiet = false;
   std::vector<std::string> argv;
 };
 int run_run(const RunRequest& request);
@@ -67,11 +68,20 @@ struct SweepRequest {
   std::string out;
   bool resume = false;
   std::vector<std::string> filters;  // axis=value
+  std::string shard;                 // "I/N"; "": all
+  std::vector<std::string> faults;   // harness/isolation/fault.h
   bool dry_run = false;
+  bool quiet = false;
   int threads = 0;  // 0: all cores
   std::vector<std::string> argv;
 };
 int run_sweep(const SweepRequest& request);
+
+struct MergeRequest {
+  std::vector<std::string> folders;
+  std::string out;
+};
+int run_merge(const MergeRequest& request);
 
 struct VerifyRequest {
   ModelRequest model;

@@ -3,11 +3,14 @@
 
 #include <cstdio>
 #include <limits>
+#include <memory>
 
 #include "harness/commands/commands.h"
 #include "harness/interrupt.h"
+#include "harness/local_runner.h"
 #include "harness/measured_report.h"
 #include "harness/output_file.h"
+#include "harness/progress.h"
 #include "harness/report.h"
 #include "harness/threads.h"
 #include "kernels/error.h"
@@ -49,18 +52,24 @@ RoundPolicy exactly(std::int64_t rounds) {
 }  // namespace
 
 int run_run(const RunRequest& request) {
+  if (request.quiet) Progress::silence();
   OutputFile json("--json", request.json);
   std::vector<MeasuredCase> cases = {requested_case(request)};
-  const int threads = cases.front().result.spec.threads;
-  ReportSource source{"run", nullptr, request.argv, threads, measure_ceilings(threads, kCeilingsBudget_s)};
+  const auto make_runner = [&](const Case& spec) {
+    return std::make_unique<LocalRunner>(
+        RunnerSetup{spec.model, spec.device, spec.threads, spec.seed, request.prompt_file});
+  };
+  MeasurementListener nobody;
+  Measurement measurement(cases, exactly(request.rounds), kCeilingsBudget_s, make_runner, nobody);
   bool was_interrupted = false;
   try {
-    Measurement(cases, exactly(request.rounds), request.prompt_file, [](const MeasuredCase&, std::int64_t) {}).run();
-    source.ceilings = higher_ceilings(*source.ceilings, measure_ceilings(threads, kCeilingsBudget_s));
+    measurement.run();
   } catch (const Interrupted&) {
     was_interrupted = true;
   }
-  const nlohmann::ordered_json report = measured_report(cases, source);
+  const int threads = cases.front().result.spec.threads;
+  const nlohmann::ordered_json report =
+      measured_report(cases, {"run", nullptr, request.argv, threads, measurement.ceilings(), std::nullopt});
   if (!json.is_standard_output()) write_standard_output(report_table(report));
   json.write_json(report);
   const CaseResult& result = cases.front().result;
