@@ -159,18 +159,17 @@ void Measurement::look_at_ceilings(CaseRunner& runner) {
 }
 
 bool Measurement::finished(const Group& group, std::int64_t n_rounds, double deadline_s) const {
+  const bool any_open = std::any_of(group.begin(), group.end(), [](const MeasuredCase* m) { return m->open(); });
+  if (!any_open) return true;
+  if (n_rounds < policy_.min) return false;
   bool all_narrow = true;
   double next_s = 0;
-  bool any_open = false;
   for (const MeasuredCase* measured : group) {
     if (!measured->open()) continue;
-    any_open = true;
     all_narrow = all_narrow && narrow(*measured, policy_.target_ci);
     next_s += measured->round_s > 0 || measured->rounds.empty() ? measured->round_s
                                                                 : measured->rounds.rbegin()->second.total_s();
   }
-  if (!any_open) return true;
-  if (n_rounds < policy_.min) return false;
   return all_narrow || n_rounds >= policy_.max || spent_s() + next_s > deadline_s;
 }
 

@@ -41,7 +41,9 @@ std::vector<MeasuredCase> checked_cases(const SweepConfig& config, const SweepRe
     }
     const Checkpoint& checkpoint = checkpoints[spec.model];
     check_case(spec, checkpoint.config);
-    workload_tokens(checkpoint, spec.workload, config.prompt_file, spec.seed);
+    Workload one_sequence = spec.workload;  // the others wrap round in the same text
+    one_sequence.batch = 1;
+    workload_tokens(checkpoint, one_sequence, config.prompt_file, spec.seed);
     MeasuredCase measured;
     measured.result.spec = spec;
     measured.config = checkpoint.config;

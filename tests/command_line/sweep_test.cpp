@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/command_line/binary.h"
+#include "tests/command_line/sweep_files.h"
 
 namespace kvlab::testing {
 namespace {
@@ -21,17 +22,6 @@ std::string sweep_file(const Folder& folder, const std::string& rounds = R"({"mi
       "exclude": [{{"cache": "none", "prompt_tokens": 8}}], "rounds": {}}})",
                                kLlama, rounds));
   return path;
-}
-
-nlohmann::json report_of(const std::string& folder) {
-  return nlohmann::json::parse(read_file(folder + "/report.json"));
-}
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
 }
 
 TEST(Sweep, WritesAReportAndResumesWhatIsMissing) {
