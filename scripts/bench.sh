@@ -28,8 +28,6 @@ cmake --preset release -DKVLAB_TESTS=OFF
 cmake --build --preset release -j "$(nproc)"
 scripts/fetch_model.py smollm2
 
-# Threads that are not bound may all land on one core.
-export OMP_PROC_BIND=${OMP_PROC_BIND:-true} OMP_PLACES=${OMP_PLACES:-cores}
 out=results/local/$(basename "$sweep" .json)-$(date -u +%Y%m%dT%H%M%SZ)
 build/release/kvlab sweep "$sweep" --out "$out"
 echo "bench: the report is $out/report.json"

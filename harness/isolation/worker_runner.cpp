@@ -12,6 +12,7 @@
 
 #include "harness/ceilings_json.h"
 #include "harness/outcome_json.h"
+#include "harness/threads.h"
 
 namespace kvlab {
 
@@ -74,6 +75,7 @@ CaseOutcome WorkerRunner::outcome_of(const nlohmann::ordered_json& request, cons
 ChildProcess& WorkerRunner::worker() {
   if (worker_) return *worker_;
   oom_kills_ = system_oom_kills();
+  allow_all_processors();
   worker_ = std::make_unique<ChildProcess>(
       std::vector<std::string>{"worker", "--threads", std::to_string(setup_.runner.threads)});
   worker_->send_line(worker_setup_json(setup_).dump());

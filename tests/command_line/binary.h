@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvlab::testing {
@@ -52,9 +53,13 @@ class Folder {
   std::string path_;
 };
 
-/// Runs `kvlab ARGUMENTS` with one OpenMP thread. `meanwhile` gets the process id while it runs.
+using Environment = std::vector<std::pair<const char*, const char*>>;
+
+/// Runs `kvlab ARGUMENTS`, with one OpenMP thread unless `environment` says otherwise. `meanwhile` gets the process id
+/// while it runs.
 inline Finished kvlab(const std::vector<std::string>& arguments, const std::string& input = "",
-                      const std::function<void(pid_t)>& meanwhile = {}) {
+                      const std::function<void(pid_t)>& meanwhile = {},
+                      const Environment& environment = {{"OMP_NUM_THREADS", "1"}}) {
   const Folder folder;
   write_file(folder.path("in"), input);
   std::vector<std::string> words = {KVLAB_BINARY};
@@ -65,7 +70,7 @@ inline Finished kvlab(const std::vector<std::string>& arguments, const std::stri
   const std::string in = folder.path("in"), out = folder.path("out"), err = folder.path("err");
   const pid_t child = fork();
   if (child == 0) {
-    setenv("OMP_NUM_THREADS", "1", 1);
+    for (const auto& [name, value] : environment) setenv(name, value, 1);
     dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO);
     dup2(open(out.c_str(), O_WRONLY | O_CREAT, 0600), STDOUT_FILENO);
     dup2(open(err.c_str(), O_WRONLY | O_CREAT, 0600), STDERR_FILENO);

@@ -115,6 +115,29 @@ TEST(Isolation, AWorkerThatSomebodyKillsIsReplaced) {
   EXPECT_EQ(crashed, 1);
 }
 
+/// OpenMP ties the sweep itself to one core when these variables are set; its worker must not inherit that.
+TEST(TwoThreads, AWorkerOfABoundSweepMayUseBothCores) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two cores";
+  const Folder folder;
+  const std::string out = folder_with_ceilings(folder);
+  std::set<std::string> cores;  // that the threads of the worker are tied to
+  kvlab(
+      {"sweep", small_sweep(folder, R"({"min": 1000000, "max": 1000000})"), "--out", out, "--resume", "--threads", "2"},
+      "",
+      [&](pid_t sweep) {
+        wait_for_lines(out, 5);
+        const int worker = std::stoi(read_file(fmt::format("/proc/{0}/task/{0}/children", sweep)));
+        for (const auto& thread : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", worker))) {
+          for (const std::string& line : lines_of(read_file(thread.path() / "status"))) {
+            if (line.starts_with("Cpus_allowed_list:")) cores.insert(line);
+          }
+        }
+        kill(sweep, SIGINT);
+      },
+      {{"OMP_NUM_THREADS", "2"}, {"OMP_PROC_BIND", "true"}, {"OMP_PLACES", "cores"}});
+  EXPECT_GE(cores.size(), 2U);
+}
+
 TEST(Isolation, AnInterruptEndsAWorkerThatHangs) {
   const Folder folder;
   const std::string out = folder_with_ceilings(folder);
