@@ -74,6 +74,13 @@ double mean(std::span<const double> samples) {
   return std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(samples.size());
 }
 
+double median_absolute_deviation(std::span<const double> samples) {
+  const double middle = median(samples);
+  std::vector<double> deviations;
+  for (const double sample : samples) deviations.push_back(std::abs(sample - middle));
+  return median(deviations);
+}
+
 std::size_t least_samples(int p) {
   if (p >= 99) return 100;
   if (p >= 95) return 20;
@@ -107,6 +114,18 @@ std::optional<Interval> median_interval(std::span<const std::vector<double>> rou
   const std::vector<double> medians = median_draws(rounds, seed);
   if (medians.empty()) return std::nullopt;
   return Interval{percentile(medians, 2.5), percentile(medians, 97.5)};
+}
+
+std::optional<Estimate> mean_estimate(std::span<const double> values) {
+  const bool finite = std::all_of(values.begin(), values.end(), [](double value) { return std::isfinite(value); });
+  if (values.size() < 2 || !finite) return std::nullopt;
+  const double middle = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - middle) * (value - middle);
+  const auto n = static_cast<double>(values.size());
+  const int degrees = static_cast<int>(values.size()) - 1;
+  const double half = student_quantile(0.05, degrees) * std::sqrt(squares / degrees / n);
+  return Estimate{middle, middle - half, middle + half};
 }
 
 double student_tail(double t, int degrees) {

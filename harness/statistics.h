@@ -17,11 +17,22 @@ double percentile(std::span<const double> samples, double p);
 double median(std::span<const double> samples);
 double mean(std::span<const double> samples);
 
+/// Median of |sample - median|: a spread that a few disturbed samples cannot move. Of normal samples it is 0.6745
+/// standard deviations.
+double median_absolute_deviation(std::span<const double> samples);
+
 /// Samples below which a percentile says no more than the largest one: 10 for p90, 20 for p95, 100 for p99; 1
 /// otherwise.
 std::size_t least_samples(int p);
 
 struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+/// A number with its 95 % interval.
+struct Estimate {
+  double value = 0;
   double low = 0;
   double high = 0;
 };
@@ -33,6 +44,10 @@ std::vector<double> median_draws(std::span<const std::vector<double>> rounds, st
 
 /// The middle 95 % of `median_draws`; nothing where there are none.
 std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed);
+
+/// The mean of independent values with Student's interval, mean +- t s / sqrt(n). Nothing with fewer than two values,
+/// or where one is not finite.
+std::optional<Estimate> mean_estimate(std::span<const double> values);
 
 /// The chance that Student's t with `degrees` >= 1 degrees of freedom is farther from 0 than `t`, by the finite series
 /// for whole degrees (Abramowitz and Stegun 26.7.3 and 26.7.4).

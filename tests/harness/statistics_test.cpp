@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 
@@ -19,14 +21,16 @@ std::vector<double> one_to(std::size_t n) {
 TEST(Percentile, LinearBetweenClosestRanks) {
   struct Row {
     std::size_t n;
-    double p50, p90, p99;
+    double p50, p90, p95, p99;
   };
   // Position p/100 (n - 1) from 0 in 1 ... n: value 1 + p/100 (n - 1).
-  for (const Row& row : {Row{1, 1, 1, 1}, Row{2, 1.5, 1.9, 1.99}, Row{10, 5.5, 9.1, 9.91}, Row{99, 50, 89.2, 98.02},
-                         Row{100, 50.5, 90.1, 99.01}, Row{101, 51, 91, 100}}) {
+  for (const Row& row :
+       {Row{1, 1, 1, 1, 1}, Row{2, 1.5, 1.9, 1.95, 1.99}, Row{10, 5.5, 9.1, 9.55, 9.91}, Row{99, 50, 89.2, 94.1, 98.02},
+        Row{100, 50.5, 90.1, 95.05, 99.01}, Row{101, 51, 91, 96, 100}}) {
     const std::vector<double> values = one_to(row.n);
     EXPECT_NEAR(percentile(values, 50), row.p50, 1e-12) << row.n;
     EXPECT_NEAR(percentile(values, 90), row.p90, 1e-12) << row.n;
+    EXPECT_NEAR(percentile(values, 95), row.p95, 1e-12) << row.n;
     EXPECT_NEAR(percentile(values, 99), row.p99, 1e-12) << row.n;
     EXPECT_EQ(percentile(values, 0), 1) << row.n;
     EXPECT_EQ(percentile(values, 100), static_cast<double>(row.n)) << row.n;
@@ -45,6 +49,25 @@ TEST(Percentile, NeedsEnoughSamplesToDifferFromTheLargest) {
   EXPECT_EQ(least_samples(90), 10U);
   EXPECT_EQ(least_samples(95), 20U);
   EXPECT_EQ(least_samples(99), 100U);
+}
+
+TEST(MedianAbsoluteDeviation, IsTheMedianDistance) {
+  EXPECT_EQ(median_absolute_deviation(std::vector<double>{7}), 0);
+  EXPECT_EQ(median_absolute_deviation(std::vector<double>{1, 1, 2, 2, 4, 6, 9}), 1);  // distances 0 0 1 1 2 4 7
+  EXPECT_EQ(median_absolute_deviation(std::vector<double>{1, 1, 2, 2, 4, 6, 1e9}), 1);
+  EXPECT_EQ(median_absolute_deviation(std::vector<double>{1, 3}), 1);
+  EXPECT_THROW(median_absolute_deviation({}), std::invalid_argument);
+}
+
+TEST(MeanEstimate, IsStudentsInterval) {
+  // Mean 3, standard deviation sqrt(2.5), t(0.975, 4) = 2.776445.
+  const auto estimate = mean_estimate(std::vector<double>{1, 2, 3, 4, 5});
+  ASSERT_TRUE(estimate.has_value());
+  EXPECT_NEAR(estimate->value, 3, 1e-12);
+  EXPECT_NEAR(estimate->high, 3 + 2.776445 * std::sqrt(2.5 / 5), 1e-5);
+  EXPECT_NEAR(estimate->low, 3 - 2.776445 * std::sqrt(2.5 / 5), 1e-5);
+  EXPECT_FALSE(mean_estimate(std::vector<double>{1}).has_value());
+  EXPECT_FALSE(mean_estimate(std::vector<double>{1, std::numeric_limits<double>::quiet_NaN()}).has_value());
 }
 
 TEST(MedianInterval, HoldsTheMedianAndRepeats) {
