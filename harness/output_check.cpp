@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "harness/accounting.h"
+#include "harness/exact.h"
 #include "harness/tolerance.h"
 
 namespace kvlab {
@@ -18,6 +19,9 @@ namespace {
 constexpr std::int64_t kReferenceFlops = 20'000'000'000'000;
 /// Steps whose reference logits are kept for comparing other storage types.
 constexpr std::int64_t kKeptSteps = 32;
+
+/// Rows that a reference takes at a time where the scores of the whole prompt are too large.
+constexpr std::int64_t kReferenceChunk = 512;
 
 std::int64_t flops(const WorkCounters& work) { return work.gemm_flops + work.attention_flops; }
 
@@ -33,6 +37,11 @@ std::int64_t affordable_tokens(const ModelConfig& config, const Case& spec) {
 }
 
 }  // namespace
+
+std::int64_t whole_scores_bytes(const Workload& workload, int threads) {
+  const std::int64_t rows = needed_capacity(workload);
+  return (Exact(rows) * rows * static_cast<std::int64_t>(sizeof(float)) * threads).value();
+}
 
 Variant reference_variant(const Variant& variant, const ModelConfig& config) {
   Variant reference;
@@ -50,6 +59,10 @@ Variant reference_variant(const Variant& variant, const ModelConfig& config) {
 const OutputCheck::Reference& OutputCheck::reference(const Case& spec, const WorkloadTokens& tokens) {
   Case wanted = spec;
   wanted.variant = reference_variant(spec.variant, session_.config());
+  if (whole_scores_bytes(spec.workload, spec.threads) > kMostWholeScoresBytes) {
+    wanted.variant.cache = CacheKind::contiguous;
+    wanted.variant.prefill_chunk = kReferenceChunk;
+  }
   for (const Entry& entry : references_) {
     if (entry.spec == wanted) return entry.reference;
   }
@@ -80,6 +93,12 @@ Round OutputCheck::check(CaseResult& result, const WorkloadTokens& tokens, Round
   const Case& spec = result.spec;
   const Reference& expected = reference(spec, tokens);
   const std::int64_t n_checked = expected.spec.workload.gen_tokens;
+  if (expected.spec.variant.cache != CacheKind::none) {
+    result.warnings.push_back(
+        fmt::format("the reference took the prompt in chunks of {} through a contiguous cache: whole, its scores would "
+                    "take {:.1f} GB",
+                    kReferenceChunk, static_cast<double>(whole_scores_bytes(spec.workload, spec.threads)) / 1e9));
+  }
   if (spec == expected.spec && !options.nan_logits) return expected.round;  // its own run has warmed this path
 
   options.n_choices = choosable_ids(session_.checkpoint());

@@ -16,6 +16,12 @@ namespace kvlab {
 /// is the model's own.
 Variant reference_variant(const Variant& variant, const ModelConfig& config);
 
+/// Scores that naive attention holds when every row of a workload comes in one pass: [rows, rows] f32 for each thread.
+std::int64_t whole_scores_bytes(const Workload& workload, int threads);
+
+/// Above it the reference takes the prompt in chunks, which needs a cache.
+constexpr std::int64_t kMostWholeScoresBytes = std::int64_t{1} << 30;
+
 class OutputCheck {
  public:
   explicit OutputCheck(ModelSession& session) : session_(session) {}
