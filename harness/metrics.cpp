@@ -11,6 +11,7 @@
 
 #include "harness/accounting.h"
 #include "harness/machine.h"
+#include "harness/step_slope.h"
 
 namespace kvlab {
 namespace {
@@ -47,6 +48,7 @@ Summary summarise(const std::string& name, const Rounds& rounds, std::vector<std
   summary.p95 = percentile_or_warning(95);
   summary.p99 = percentile_or_warning(99);
   summary.max = *std::max_element(pooled.begin(), pooled.end());
+  summary.mad = median_absolute_deviation(pooled);
   summary.ci95 = median_interval(rounds, kBootstrapSeed);
   if (!left_out.empty()) {
     warnings.push_back(
@@ -110,6 +112,18 @@ std::optional<double> step_growth(const Rounds& step_s) {
   return median(late) / median(early);
 }
 
+/// Absent without decode steps; otherwise absent with a warning that says why.
+std::optional<Estimate> slope_or_warning(const Rounds& step_s, std::vector<std::string>& warnings) {
+  if (step_s.empty() || step_s.front().empty()) return std::nullopt;
+  const std::optional<Estimate> slope = step_slope(step_s);
+  if (!slope) {
+    warnings.push_back(
+        fmt::format("latency.step_slope_s_per_token left out: it needs 2 rounds of {} steps, there are {} of {}",
+                    kLeastSlopeSteps, step_s.size(), step_s.front().size()));
+  }
+  return slope;
+}
+
 Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceilings, std::vector<std::string>& warnings) {
   const Workload& workload = result.spec.workload;
   const Samples& samples = result.samples;
@@ -131,6 +145,7 @@ Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceiling
   metrics.step_s = summarise("latency.step_s", samples.step_s, warnings);
   add_shares(metrics, samples, decode_s);
   metrics.step_growth = step_growth(samples.step_s);
+  metrics.step_slope_s_per_token = slope_or_warning(samples.step_s, warnings);
   if (result.kv.reserved_bytes > 0) {
     metrics.waste_fraction =
         1 - static_cast<double>(result.kv.used_bytes) / static_cast<double>(result.kv.reserved_bytes);
@@ -218,6 +233,7 @@ JudgedResult judge(const CaseResult& result, const ModelConfig& config, const st
   std::string fault = fault_of_times(result);
   judged.metrics = Metrics{};
   if (fault.empty()) judged.metrics = compute(result, ceilings, row.warnings);
+  judged.metrics->kv = kv_memory(result, config);
   judged.metrics->work = result.prefill_work;
   judged.metrics->work += result.decode_work;
   if (fault.empty()) fault = fault_of_work(result, config);

@@ -7,6 +7,7 @@
 
 #include "harness/case.h"
 #include "harness/ceilings.h"
+#include "harness/kv_memory.h"
 #include "harness/statistics.h"
 #include "model/model_config.h"
 
@@ -15,6 +16,7 @@ namespace kvlab {
 /// Of a set of timings in seconds. What there are too few samples for is absent.
 struct Summary {
   std::optional<double> mean, p50, p90, p95, p99, max;
+  std::optional<double> mad;     // median absolute deviation
   std::optional<Interval> ci95;  // of the median
 };
 
@@ -32,7 +34,9 @@ struct Metrics {
   std::optional<double> bytes_per_step, bytes_per_s, mbu;
   Summary ttft_s, step_s;
   std::optional<double> e2e_s, prefill_share, decode_share, step_growth;
+  std::optional<Estimate> step_slope_s_per_token;
   std::optional<double> waste_fraction;
+  KvMemory kv;
   WorkCounters work;  // prefill and decode of one round
 };
 

@@ -29,10 +29,11 @@ struct KvField {
   const char* name;
   std::int64_t KvFootprint::*member;
 };
-constexpr std::array<KvField, 4> kKvFields = {{{"bytes_per_token", &KvFootprint::bytes_per_token},
+constexpr std::array<KvField, 5> kKvFields = {{{"bytes_per_token", &KvFootprint::bytes_per_token},
                                                {"used_bytes", &KvFootprint::used_bytes},
                                                {"reserved_bytes", &KvFootprint::reserved_bytes},
-                                               {"table_bytes", &KvFootprint::table_bytes}}};
+                                               {"table_bytes", &KvFootprint::table_bytes},
+                                               {"peak_bytes", &KvFootprint::peak_bytes}}};
 
 Json work_json(const WorkCounters& work) {
   Json json;

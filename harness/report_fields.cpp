@@ -100,11 +100,27 @@ void add_summary(ResultFields& list, const std::string& path, const std::string&
   put("p95", "95th percentile of " + of + "; null below 20 samples.", [](const Summary& s) { return s.p95; });
   put("p99", "99th percentile of " + of + "; null below 100 samples.", [](const Summary& s) { return s.p99; });
   put("max", "Largest of " + of + ".", [](const Summary& s) { return s.max; });
+  put("mad", "Median absolute deviation of " + of + " from p50.", [](const Summary& s) { return s.mad; });
   put("ci95", "[low, high] 95 % interval of the median: whole rounds drawn with replacement; null below 2 rounds.",
       [](const Summary& s) -> std::optional<std::vector<double>> {
         if (!s.ci95) return std::nullopt;
         return std::vector<double>{s.ci95->low, s.ci95->high};
       });
+}
+
+/// A value and the ends of its 95 % interval.
+void add_estimate(ResultFields& list, const std::string& path, const char* unit, const std::string& sentence,
+                  std::optional<Estimate> M::*member) {
+  const auto put = [&](const char* name, const std::string& text, double Estimate::*part) {
+    add_metric(list, path + "." + name, unit, derived, text,
+               [member, part](const M& m, const R&) -> std::optional<double> {
+                 if (!(m.*member)) return std::nullopt;
+                 return *(m.*member).*part;
+               });
+  };
+  put("value", sentence, &Estimate::value);
+  put("low", "Lower end of its 95 % interval.", &Estimate::low);
+  put("high", "Upper end of its 95 % interval.", &Estimate::high);
 }
 
 void add_latency(ResultFields& list) {
@@ -120,6 +136,11 @@ void add_latency(ResultFields& list) {
   add_metric(list, "latency.step_growth", "1", derived,
              "Median step of the last quarter of a generation over that of the first; null below 8 steps.",
              [](const M& m, const R&) { return m.step_growth; });
+  add_estimate(
+      list, "latency.step_slope_s_per_token", "s/token",
+      "How much a decode step grows per token that each sequence has in the cache: mean over rounds of Theil and "
+      "Sen's slope (docs/measuring.md); null below 2 rounds of 8 steps.",
+      &M::step_slope_s_per_token);
 }
 
 void add_kv(ResultFields& list) {
@@ -131,6 +152,17 @@ void add_kv(ResultFields& list) {
              [](const M&, const R& r) { return r.kv.reserved_bytes; });
   add_metric(list, "kv.table_bytes", "bytes", measured, "Page tables.",
              [](const M&, const R& r) { return r.kv.table_bytes; });
+  add_metric(list, "kv.theoretical_bytes", "bytes", modelled,
+             "bytes_per_token by formula times the tokens of all sequences at the end of a round.",
+             [](const M& m, const R&) { return m.kv.theoretical_bytes; });
+  add_metric(list, "kv.tail_waste_bytes", "bytes", derived, "Free slots in the last pages: cache=paged.",
+             [](const M& m, const R&) { return m.kv.tail_waste_bytes; });
+  add_metric(list, "kv.reserve_waste_bytes", "bytes", derived,
+             "Free slots of regions that were set aside whole: cache=contiguous and qkv.",
+             [](const M& m, const R&) { return m.kv.reserve_waste_bytes; });
+  add_metric(list, "kv.peak_bytes", "bytes", measured,
+             "The most that was set aside at one time during the round, page tables included.",
+             [](const M&, const R& r) { return r.kv.peak_bytes; });
   add_metric(list, "kv.waste_fraction", "1", derived, "1 - used_bytes / reserved_bytes; null when nothing is reserved.",
              [](const M& m, const R&) { return m.waste_fraction; });
   add_metric(list, "kv.workspace_bytes", "bytes", measured,

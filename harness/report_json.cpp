@@ -9,6 +9,7 @@
 
 #include "harness/report.h"
 #include "harness/report_fields.h"
+#include "harness/scaling_fit.h"
 #include "kernels/error.h"
 #include "variants/registry.h"
 
@@ -128,6 +129,7 @@ ordered_json report_json(const std::vector<ordered_json>& results, const std::op
   report["schema"] = "kvlab.report/1";
   report["name"] = name;
   report["results"] = results;
+  report["fits"] = fits_json(results);
   report["ceilings"] = ceilings ? object_of_fields(ceiling_fields(), "ceilings.", *ceilings) : ordered_json(nullptr);
   report["environment"] = environment;
   report["sweep"] = sweep_config;
@@ -155,6 +157,7 @@ const std::vector<Field>& report_fields() {
     };
     append(case_fields());
     append(result_fields());
+    append(fit_fields());
     append(ceiling_fields());
     append(environment_fields());
     fields.push_back({"sweep", "", FieldSource::configured, "The sweep file as it was read; null for a single run."});
@@ -167,7 +170,7 @@ std::string report_fields_markdown() {
   static const char* const kSources[] = {"measured", "modelled", "derived", "configured"};
   std::string page =
       "# Fields of a report\n\n"
-      "Printed from the list in `harness/report_fields.cpp` and `harness/environment.cpp`; "
+      "Printed from the lists in `harness/report_fields.cpp`, `scaling_fit.cpp` and `environment.cpp`; "
       "`scripts/make_report_docs.sh` writes it anew.\n\n"
       "*measured*: timed, counted while running, or read from the system. *modelled*: bytes by the conventions of "
       "`harness/accounting.h`, counted while running. *derived*: computed from other fields. *configured*: asked "

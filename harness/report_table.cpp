@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "harness/report.h"
+#include "harness/scaling_fit.h"
 #include "harness/text_table.h"
 #include "variants/registry.h"
 
@@ -31,6 +32,8 @@ const std::vector<Column>& columns() {
       {"mfu %", "metrics.prefill.mfu", 100, 1},
       {"step ms", "metrics.latency.step_s.p50", 1e3, 2},
       {"growth", "metrics.latency.step_growth", 1, 2},
+      {"us/token", "metrics.latency.step_slope_s_per_token.value", 1e6, 2},
+      {"decode %", "metrics.latency.decode_share", 100, 1},
       {"decode tok/s", "metrics.decode.tokens_per_s", 1, 1},
       {"GB/s", "metrics.decode.bytes_per_s", 1e-9, 2},
       {"mbu %", "metrics.decode.mbu", 100, 1},
@@ -99,7 +102,11 @@ std::string report_table(const ordered_json& report) {
 
   std::vector<std::vector<std::string>> lines = {headings};
   for (const ordered_json& row : report["results"]) lines.push_back(line_of(row));
-  return aligned(lines, 2) + remarks(report);
+  std::string text = aligned(lines, 2);
+  if (report.contains("fits")) {
+    for (const ordered_json& fit : report["fits"]) text += fit_text(fit);
+  }
+  return text + remarks(report);
 }
 
 }  // namespace kvlab

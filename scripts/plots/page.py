@@ -19,12 +19,14 @@ COLUMNS = (
     ("95 % interval, ms", "latency.step_s.ci95", 1e3),
     ("step p99, ms", "latency.step_s.p99", 1e3),
     ("growth", "latency.step_growth", 1),
+    ("growth, µs per cached token", "latency.step_slope_s_per_token.value", 1e6),
     ("decode, tokens/s", "decode.tokens_per_s", 1),
     ("decode, GB/s", "decode.bytes_per_s", 1e-9),
     ("MBU, %", "decode.mbu", 100),
     ("decode share, %", "latency.decode_share", 100),
     ("KV used, MB", "kv.used_bytes", 1e-6),
     ("KV waste, %", "kv.waste_fraction", 100),
+    ("KV peak, MB", "kv.peak_bytes", 1e-6),
     ("workspace, MB", "kv.workspace_bytes", 1e-6),
 )
 TITLES = {
@@ -75,6 +77,25 @@ def table_of(report):
     } for case in report.cases]
     return {"model": Path(report.model).name, "axes": [axis.removesuffix("_tokens") for axis in axes],
             "headings": [column[0] for column in used], "rows": rows}
+
+
+def fits_of(document):
+    """The parabolas of prefill time by prompt length: coefficients with their intervals, and a row a quantity."""
+    coefficients = (("a, ms", "a_s", 1e3), ("b, µs per token", "b_s_per_token", 1e6),
+                    ("c, ns per token²", "c_s_per_token2", 1e9))
+    rows = (("measured, s", "prefill_s", 1), ("fitted, s", "fitted_s", 1),
+            ("c n², % of the time", "quadratic_share", 100),
+            ("attention, % of the FLOPs", "attention_share", 100))
+    return [{
+        "model": Path(fit["case"]["model"]).name,
+        "cache": fit["case"]["variant"]["cache"],
+        "attention": fit["case"]["variant"]["attention"],
+        "lengths": [f"{length:,}" for length in fit["prompt_tokens"]],
+        "coefficients": [(name, number(fit[key]["value"] * factor),
+                          f"{number(fit[key]['low'] * factor)} to {number(fit[key]['high'] * factor)}")
+                         for name, key, factor in coefficients],
+        "rows": [(name, [number(value * factor) for value in fit[key]]) for name, key, factor in rows],
+    } for fit in document.get("fits", [])]
 
 
 def warnings_of(report):
@@ -134,6 +155,7 @@ def render(report, drawn, left_out):
         n_measured=len(report.measured),
         tables=[table_of(part) for part in parts],
         fixed=fixed_settings(report),
+        fits=fits_of(report.document),
         pictures=[(name, title_of(name), picture(path)) for name, path in drawn.items()],
         left_out=[(title_of(name), reason) for name, reason in left_out.items()],
         warnings=warnings_of(report),

@@ -22,7 +22,7 @@ inline CaseResult ok_result(std::size_t rounds = 3, std::int64_t gen = 48) {
   const ModelConfig config = testing_shapes::toy();
   result.prefill_work = prefill_work(config, result.spec.variant, result.spec.workload);
   result.decode_work = decode_work(config, result.spec.variant, result.spec.workload);
-  result.kv = {96, 96 * (5 + gen - 1), 96 * 64, 0};
+  result.kv = {96, 96 * (5 + gen - 1), 96 * 64, 0, 96 * 64};
   result.workspace_bytes = 1000;
   result.output = {ids_sha256({{0, 3, 7, 1, 9}}), ids_sha256({{5, 5}}), {5, 5}};
   result.samples.step_rows = {5, 1, 1};
@@ -48,6 +48,23 @@ inline CaseResult unsuccessful(Status status, const std::string& reason) {
 /// Far above what the made-up times reach.
 inline Ceilings ceilings() { return {30e9, 25e9, 300e9, 100e9}; }
 
+/// A family of `lengths` cases that differ in the prompt's length alone; their prefill takes 1e-3 + 1e-5 n + 1e-8 n^2
+/// s.
+inline std::vector<CaseResult> prompt_lengths(int lengths) {
+  std::vector<CaseResult> results;
+  const ModelConfig config = testing_shapes::toy();
+  for (std::int64_t n = 16; lengths-- > 0; n *= 2) {
+    CaseResult result = ok_result(3, 1);
+    result.spec.workload.prompt_tokens = n;
+    result.prefill_work = prefill_work(config, result.spec.variant, result.spec.workload);
+    const auto tokens = static_cast<double>(n);
+    result.samples.prefill_s.assign(3, 1e-3 + 1e-5 * tokens + 1e-8 * tokens * tokens);
+    result.samples.ttft_s = result.samples.prefill_s;
+    results.push_back(result);
+  }
+  return results;
+}
+
 inline nlohmann::ordered_json row(const CaseResult& result) {
   return result_json(result, testing_shapes::toy(), ceilings());
 }
@@ -61,6 +78,7 @@ inline std::vector<nlohmann::ordered_json> rows_of_every_status() {
   CaseResult impossible = ok_result();
   impossible.samples.ttft_s[1] = -1;
   rows.push_back(row(impossible));
+  for (const CaseResult& result : prompt_lengths(5)) rows.push_back(row(result));
   return rows;
 }
 

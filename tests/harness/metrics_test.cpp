@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 
 #include "harness/machine.h"
@@ -58,6 +59,42 @@ TEST(Metrics, GrowthSeesStepsThatGetLonger) {
   }
   // Quarters of 40 steps: medians of 1 ... 10 and of 31 ... 40 ms.
   EXPECT_NEAR(*judged(result).metrics->step_growth, 35.5 / 5.5, 1e-9);
+}
+
+TEST(Metrics, SpreadAndSlopeOfSteps) {
+  CaseResult result = ok_result(3, 41);
+  for (std::size_t round = 0; round < 3; ++round) {
+    for (std::size_t i = 0; i < 40; ++i) {
+      const double slope = 1e-6 * static_cast<double>(round + 1);
+      result.samples.step_s[round][i] = 1e-3 + slope * static_cast<double>(i);
+    }
+  }
+  const Metrics metrics = *judged(result).metrics;
+  ASSERT_TRUE(metrics.step_slope_s_per_token.has_value());
+  EXPECT_NEAR(metrics.step_slope_s_per_token->value, 2e-6, 1e-12);
+  EXPECT_NEAR(metrics.step_slope_s_per_token->high, 2e-6 + 4.302653 * 1e-6 / std::sqrt(3.0), 1e-10);  // t(0.975, 2)
+  EXPECT_GT(*metrics.step_s.mad, 0);
+  EXPECT_NEAR(*metrics.ttft_s.mad, 1e-5, 1e-12);
+}
+
+TEST(Metrics, NoSlopeFromOneRoundOrAFewSteps) {
+  for (const CaseResult& result : {ok_result(1, 48), ok_result(3, 8)}) {
+    const JudgedResult row = judged(result);
+    EXPECT_FALSE(row.metrics->step_slope_s_per_token.has_value());
+    EXPECT_THAT(row.result.warnings, ::testing::Contains(HasSubstr("step_slope_s_per_token left out")));
+  }
+}
+
+TEST(Metrics, WasteIsTailsOfPagesOrOverReservedRegions) {
+  CaseResult result = ok_result(3, 48);
+  Metrics metrics = *judged(result).metrics;
+  EXPECT_EQ(metrics.kv.theoretical_bytes, 96 * 52);
+  EXPECT_EQ(metrics.kv.reserve_waste_bytes, 96 * (64 - 52));
+  EXPECT_EQ(metrics.kv.tail_waste_bytes, 0);
+  result.spec.variant.cache = CacheKind::paged;
+  metrics = *judged(result).metrics;
+  EXPECT_EQ(metrics.kv.tail_waste_bytes, 96 * (64 - 52));
+  EXPECT_EQ(metrics.kv.reserve_waste_bytes, 0);
 }
 
 TEST(Metrics, PercentilesWithoutEnoughSamplesAreAbsentAndSaidSo) {

@@ -41,5 +41,20 @@ TEST(SpecS25, WithoutACacheKAndVAreWorkspaceAndTheKvBytesAreZero) {
   EXPECT_GT(decoder.workspace_bytes(), 0);
 }
 
+/// What a device would send back with sampling on the host.
+TEST(SpecS20, AStepHandsTheHostOneRowOfLogitsASequence) {
+  const GoldenModel golden = load_golden("llama-gqa");
+  const std::int64_t vocab_size = golden.checkpoint.config.vocab_size;
+  Transformer transformer(test_operations(), golden.checkpoint.weights, {});
+  Decoder decoder(transformer, {}, 3, 64);
+  decoder.prefill(std::vector<std::vector<std::int32_t>>{{1, 2, 3}, {4}, {5, 6}});
+  decoder.decode(std::vector<std::int32_t>{7, 8, 9});
+  std::int64_t bytes = 0;
+  for (std::int64_t seq = 0; seq < 3; ++seq) {
+    bytes += static_cast<std::int64_t>(decoder.all_logits(seq).size_bytes());
+  }
+  EXPECT_EQ(bytes, 3 * vocab_size * 4);
+}
+
 }  // namespace
 }  // namespace kvlab::testing

@@ -190,6 +190,22 @@ class Page(Folder):
         self.assertIn('name="viewport"', page)
         self.shows_numbers_of_the_report(page)
 
+    def test_the_fit_of_prefill_times_stands_under_the_table(self):
+        report = self.measured
+        estimate = {"value": 1.25e-8, "low": 1.2e-8, "high": 1.3e-8}
+        lengths = [512, 1024, 2048, 4096]
+        report["fits"] = [{"case": report["results"][0]["case"], "prompt_tokens": lengths, "a_s": estimate,
+                           "b_s_per_token": estimate, "c_s_per_token2": estimate, "relative_error": 0.01,
+                           **{key: [0.1, 0.2, 0.3, 0.4567] for key in ("prefill_s", "fitted_s", "quadratic_share",
+                                                                       "attention_share")}}]
+        self.put(report)
+        ran = run("report.py", self.folder)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        page = (self.folder / "report.html").read_text(encoding="utf-8")
+        self.assertIn("c, ns per token²: <strong>12.50</strong>", page)
+        self.assertIn("(12.00 to 13.00, 95 %)", page)
+        self.assertRegex(page, r"attention, % of the FLOPs</th>.*<td>45\.67</td>")
+
     def shows_numbers_of_the_report(self, page):
         paged = next(n for n, result in enumerate(self.measured["results"], start=1)
                      if result["case"]["variant"]["cache"] == "paged")

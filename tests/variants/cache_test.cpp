@@ -122,6 +122,25 @@ TEST(Cache, HoldsEveryRowWhereTheViewSays) {
   }
 }
 
+TEST(Cache, ThePeakStaysWhenSequencesGo) {
+  const std::int64_t token = kv_bytes_per_token(CacheKind::contiguous, kShape);
+  const auto contiguous = make_cache(with_cache(CacheKind::contiguous), kShape, 3, 40, *one_thread());
+  const auto paged = make_cache(with_cache(CacheKind::paged), kShape, 3, 40, *one_thread());
+  for (KvCache* cache : {contiguous.get(), paged.get()}) {
+    cache->reserve(0, 17);
+    cache->reserve(1, 1);
+    cache->reserve(1, 16);
+    cache->release(0);
+    cache->reserve(2, 3);
+  }
+  const KvFootprint regions = contiguous->footprint();
+  EXPECT_EQ(regions.reserved_bytes, 2 * 40 * token);
+  EXPECT_EQ(regions.peak_bytes, 2 * 40 * token) << "two of three regions at a time";
+  const KvFootprint pages = paged->footprint();
+  EXPECT_EQ(pages.reserved_bytes, 2 * 16 * token);
+  EXPECT_EQ(pages.peak_bytes, 3 * 16 * token + pages.table_bytes);
+}
+
 TEST(PagedCache, HoldsTheCeilingOfLenOverPageSize) {
   for (const std::int64_t length : {1, 15, 16, 17, 31, 32, 33, 48}) {
     PagedCache cache(kShape, 2, 48, 16, *one_thread(), 5);

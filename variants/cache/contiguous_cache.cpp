@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/error.h"
 
 namespace kvlab {
@@ -24,7 +26,9 @@ void ContiguousCache::reserve(std::int64_t seq, std::int64_t n_tokens) {
   if (n_tokens > capacity_) {
     throw InputError(fmt::format("sequence {} needs {} tokens, its cache region holds {}", seq, n_tokens, capacity_));
   }
-  tokens_.at(static_cast<std::size_t>(seq)) = n_tokens;
+  std::int64_t& tokens = tokens_.at(static_cast<std::size_t>(seq));
+  if (tokens == 0 && n_tokens > 0) most_live_ = std::max(most_live_, ++n_live_);
+  tokens = n_tokens;
 }
 
 void ContiguousCache::begin_step(std::span<const SequenceSpan> seqs, std::span<const std::int64_t> ids) {
@@ -66,15 +70,18 @@ KvView ContiguousCache::view(std::int64_t layer) const {
   return region_view(*k_, v_.get(), layer, shape_.n_kv_heads, region_offset_);
 }
 
-void ContiguousCache::release(std::int64_t seq) { tokens_.at(static_cast<std::size_t>(seq)) = 0; }
+void ContiguousCache::release(std::int64_t seq) {
+  std::int64_t& tokens = tokens_.at(static_cast<std::size_t>(seq));
+  if (tokens > 0) --n_live_;
+  tokens = 0;
+}
 
 KvFootprint ContiguousCache::footprint() const {
   KvFootprint footprint;
   footprint.bytes_per_token = bytes_per_token_;
-  for (const std::int64_t tokens : tokens_) {
-    footprint.used_bytes += tokens * bytes_per_token_;
-    if (tokens > 0) footprint.reserved_bytes += capacity_ * bytes_per_token_;
-  }
+  for (const std::int64_t tokens : tokens_) footprint.used_bytes += tokens * bytes_per_token_;
+  footprint.reserved_bytes = n_live_ * capacity_ * bytes_per_token_;
+  footprint.peak_bytes = most_live_ * capacity_ * bytes_per_token_;
   return footprint;
 }
 

@@ -30,10 +30,12 @@ class ContiguousCache : public KvCache {
   std::int64_t n_seqs_;
   std::int64_t capacity_;
   std::int64_t bytes_per_token_;
-  std::unique_ptr<Buffer> k_;                  // [n_layers, n_seqs, n_kv_heads, capacity, head_dim]
-  std::unique_ptr<Buffer> v_;                  // the same
-  std::unique_ptr<Buffer> q_;                  // [n_layers, n_seqs, n_heads, capacity, head_dim], or null
-  std::vector<std::int64_t> tokens_;           // [n_seqs] reserved for so far; 0: not live
+  std::unique_ptr<Buffer> k_;         // [n_layers, n_seqs, n_kv_heads, capacity, head_dim]
+  std::unique_ptr<Buffer> v_;         // the same
+  std::unique_ptr<Buffer> q_;         // [n_layers, n_seqs, n_heads, capacity, head_dim], or null
+  std::vector<std::int64_t> tokens_;  // [n_seqs] reserved for so far; 0: not live
+  std::int64_t n_live_ = 0;
+  std::int64_t most_live_ = 0;
   std::vector<SequenceSpan> step_;             // the step's sequences
   std::vector<std::int64_t> region_offset_;    // [n_seqs of the step] into k_ and v_ of a layer
   std::vector<std::int64_t> q_region_offset_;  // [n_seqs of the step] into q_ of a layer

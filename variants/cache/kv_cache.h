@@ -31,6 +31,7 @@ struct KvFootprint {
   std::int64_t used_bytes = 0;      // tokens held x bytes per token
   std::int64_t reserved_bytes = 0;  // set aside for the live sequences: regions, or pages handed out
   std::int64_t table_bytes = 0;     // page tables
+  std::int64_t peak_bytes = 0;      // the most that was set aside at one time, page tables included
 };
 
 /// Q, K and V rows of a step: [n_rows, heads * head_dim] each, rows `stride` apart.

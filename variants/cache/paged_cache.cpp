@@ -47,6 +47,7 @@ void PagedCache::reserve(std::int64_t seq, std::int64_t n_tokens) {
                                  page_size_, pages_per_seq_));
   }
   while (static_cast<std::int64_t>(pages.size()) < needed) pages.push_back(pool_.take());
+  most_pages_ = std::max(most_pages_, pool_.n_pages() - pool_.n_free());
   tokens_[static_cast<std::size_t>(seq)] = n_tokens;
 }
 
@@ -93,6 +94,7 @@ KvFootprint PagedCache::footprint() const {
   for (const std::int64_t tokens : tokens_) footprint.used_bytes += tokens * bytes_per_token_;
   footprint.reserved_bytes = (pool_.n_pages() - pool_.n_free()) * page_size_ * bytes_per_token_;
   footprint.table_bytes = n_seqs_ * pages_per_seq_ * static_cast<std::int64_t>(sizeof(std::int32_t));
+  footprint.peak_bytes = most_pages_ * page_size_ * bytes_per_token_ + footprint.table_bytes;
   return footprint;
 }
 

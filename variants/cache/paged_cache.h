@@ -37,6 +37,7 @@ class PagedCache : public KvCache {
   std::unique_ptr<Buffer> v_;                     // the same
   std::vector<std::vector<std::int32_t>> pages_;  // [n_seqs] page numbers
   std::vector<std::int64_t> tokens_;              // [n_seqs]
+  std::int64_t most_pages_ = 0;                   // in use at one time
   std::vector<SequenceSpan> step_;                // the step's sequences
   std::vector<std::int32_t> table_;               // [n_seqs of the step, pages_per_seq]
 };
