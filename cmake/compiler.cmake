@@ -12,7 +12,9 @@ if(KVLAB_SANITIZE)
   target_compile_definitions(kvlab_flags INTERFACE KVLAB_ADDRESS_SANITIZER)
 endif()
 if(KVLAB_SANITIZE_THREADS)
-  target_compile_options(kvlab_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=thread>)
+  # A target that runs code for others, the emulator, opts out with the property KVLAB_UNSANITIZED_THREADS.
+  target_compile_options(kvlab_flags INTERFACE
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<BOOL:$<TARGET_PROPERTY:KVLAB_UNSANITIZED_THREADS>>>>:-fsanitize=thread>)
   target_link_options(kvlab_flags INTERFACE -fsanitize=thread)
   target_compile_definitions(kvlab_flags INTERFACE KVLAB_THREAD_SANITIZER)
 endif()

@@ -56,3 +56,15 @@ else()
   set(KVLAB_WITH_CUDA TRUE)
   message(STATUS "CUDA side: on (nvcc ${CMAKE_CUDA_COMPILER_VERSION}, sm_80 and sm_90)")
 endif()
+
+# Flags of a target with CUDA sources. CMake 3.25 does not know that nvcc takes C++20, and applies the project's C++ settings
+# to CUDA: -std by hand, for both languages. -Wpedantic does not pass through nvcc. A spill ends the build.
+function(kvlab_cuda_flags target)
+  foreach(property CXX_STANDARD CXX_STANDARD_REQUIRED CXX_EXTENSIONS)
+    set_property(TARGET ${target} PROPERTY ${property})  # unset
+  endforeach()
+  target_link_libraries(${target} PRIVATE CUDA::cudart kvlab_flags)
+  target_compile_options(${target} PRIVATE -std=c++20
+    $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow,-Wconversion,-Werror;-Werror=all-warnings>
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xptxas --warn-on-spills,--warn-on-local-memory-usage,--warning-as-error>")
+endfunction()

@@ -37,8 +37,9 @@ struct Word<16> {
 template <typename T>
 using WordOf = typename Word<sizeof(T)>::Type;
 
+// By value: a copy out of the memory behind a reference would become single bytes.
 template <typename T>
-KVLAB_DEVICE T from_word(const WordOf<T>& word) {
+KVLAB_DEVICE T from_word(WordOf<T> word) {
   T value;
   memcpy(&value, &word, sizeof(T));
   return value;

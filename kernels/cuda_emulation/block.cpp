@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,8 +21,32 @@ std::uint32_t bit(const Lane& lane) { return std::uint32_t{1} << lane.in_warp();
 
 }  // namespace
 
+// ThreadSanitizer must forget the block before. It does so for a fresh mapping, while free() would want to see every
+// thread ordered before it; AddressSanitizer wants an allocation that ends at the byte.
+SharedMemory::SharedMemory(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  void* memory = nullptr;
+  if (kThreadSanitizer) {
+    memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+  } else if (posix_memalign(&memory, kSharedAlignment, bytes) != 0) {
+    throw std::bad_alloc();
+  }
+  std::memset(memory, 0xFF, bytes);
+  memory_ = static_cast<std::byte*>(memory);
+}
+
+SharedMemory::~SharedMemory() {
+  if (memory_ == nullptr) return;
+  if (kThreadSanitizer) {
+    munmap(memory_, bytes_);
+  } else {
+    free(memory_);
+  }
+}
+
 Block::Block(Device& device, const char* kernel, const LaunchShape& shape, std::int64_t index,
-             const std::function<void()>& body, FiberSet& fibers)
+             const std::function<void()>& body, FiberPool& fibers)
     : device_(device),
       kernel_(kernel),
       shape_(shape),
@@ -30,42 +55,26 @@ Block::Block(Device& device, const char* kernel, const LaunchShape& shape, std::
       x_(index % shape.n_blocks),
       y_(index / shape.n_blocks % shape.n_blocks_y),
       z_(index / shape.n_blocks / shape.n_blocks_y),
+      shared_(shape.shared_bytes),
       lanes_(static_cast<std::size_t>(shape.block_size)),
       order_(device.options().seed + static_cast<std::uint64_t>(index)),
       n_alive_(static_cast<int>(shape.block_size)),
       accesses_(static_cast<int>(shape.block_size)),
-      emulator_thread_(current_race_thread()),
-      owner_thread_(make_race_thread()) {
+      emulator_thread_(current_race_thread()) {
   const auto n_warps = static_cast<std::size_t>((shape.block_size + kWarpSize - 1) / kWarpSize);
   meetings_.resize(n_warps);
   warp_tokens_.resize(n_warps);
   n_warp_barriers_.resize(n_warps);
-  enter_race_thread(owner_thread_);
-  if (shape.shared_bytes > 0) {
-    void* memory = nullptr;
-    if (posix_memalign(&memory, kSharedAlignment, shape.shared_bytes) != 0) throw std::bad_alloc();
-    shared_ = static_cast<std::byte*>(memory);
-    std::memset(shared_, 0xFF, shape.shared_bytes);
-  }
-  for (Lane& lane : lanes_) lane.race_thread = make_race_thread();
-  enter_race_thread(emulator_thread_);
   for (int thread = 0; thread < n_alive_; ++thread) {
     lanes_[static_cast<std::size_t>(thread)].thread = thread;
+    lanes_[static_cast<std::size_t>(thread)].race_thread = fibers_.race_thread(thread);
     ready_.push_back(thread);
   }
+  release_order(&device_.start_token_);
   running_block = this;
 }
 
-Block::~Block() {
-  running_block = nullptr;
-  enter_race_thread(owner_thread_);
-  acquire_order(&end_token_);
-  free(shared_);
-  release_order(&device_.launch_token_);
-  enter_race_thread(emulator_thread_);
-  for (Lane& lane : lanes_) destroy_race_thread(lane.race_thread);
-  destroy_race_thread(owner_thread_);
-}
+Block::~Block() { running_block = nullptr; }
 
 Block& Block::running() {
   if (running_block == nullptr || running_block->running_thread_ < 0) {
@@ -96,13 +105,14 @@ void Block::run_thread(int thread) {
   if (!unwinding_) {
     bool threw = false;
     enter_race_thread(me.race_thread);
+    acquire_order(&device_.start_token_);
     try {
       body_();
     } catch (const Unwind&) {
     } catch (...) {
       threw = true;
     }
-    release_order(&end_token_);
+    release_order(&device_.end_token_);
     enter_race_thread(emulator_thread_);
     if (threw) fail("the kernel's body threw an exception");
   }

@@ -52,12 +52,26 @@ struct Lane {
   int warp() const { return thread / kWarpSize; }
 };
 
+/// A block's shared memory: exact to the byte, 0xFF until written.
+class SharedMemory {
+ public:
+  explicit SharedMemory(std::size_t bytes);
+  ~SharedMemory();
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  std::byte* begin() const { return memory_; }
+
+ private:
+  std::byte* memory_ = nullptr;
+  std::size_t bytes_;
+};
+
 enum class MeetingKind { barrier, shuffle, ballot, reduce, exchange, multiply };
 
 class Block {
  public:
   Block(Device& device, const char* kernel, const LaunchShape& shape, std::int64_t index,
-        const std::function<void()>& body, FiberSet& fibers);
+        const std::function<void()>& body, FiberPool& fibers);
   ~Block();
   Block(const Block&) = delete;
   Block& operator=(const Block&) = delete;
@@ -96,7 +110,7 @@ class Block {
   }
 
   const LaunchShape& shape() const { return shape_; }
-  std::byte* shared() const { return shared_; }
+  std::byte* shared() const { return shared_.begin(); }
   std::int64_t x() const { return x_; }
   std::int64_t y() const { return y_; }
   std::int64_t z() const { return z_; }
@@ -131,9 +145,9 @@ class Block {
   const char* kernel_;
   const LaunchShape& shape_;
   const std::function<void()>& body_;
-  FiberSet& fibers_;
+  FiberPool& fibers_;
   std::int64_t x_, y_, z_;
-  std::byte* shared_ = nullptr;
+  SharedMemory shared_;
 
   std::vector<Lane> lanes_;
   std::deque<int> ready_;
@@ -148,14 +162,11 @@ class Block {
   std::string failure_;
 
   RaceThread emulator_thread_{};
-  RaceThread
-      owner_thread_{};  // makes the threads and the shared memory: ordered before and after them, not with others
   // Tokens alternate: a thread that runs ahead to the next barrier must not lend its order to those still at this one.
   char barrier_tokens_[2] = {};
   int n_barriers_ = 0;
   std::vector<std::array<char, 8>> warp_tokens_;  // per warp
   std::vector<std::size_t> n_warp_barriers_;
-  char end_token_ = 0;
 };
 
 }  // namespace kvlab::cuda::emulation

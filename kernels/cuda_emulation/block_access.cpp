@@ -38,18 +38,17 @@ const char* verb(AccessKind kind) {
   return "";
 }
 
-bool is_aligned(const void* address, int bytes) {
-  return reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(bytes) == 0;
-}
+/// What the address must be a multiple of. A copy may read less than its 16 bytes.
+int alignment_of(AccessKind kind, int bytes) { return kind == AccessKind::copy_source ? 16 : bytes; }
 
 }  // namespace
 
 void Block::check_shared(AccessKind kind, const void* address, int bytes, int line) {
   // Compared as numbers: the address may lie anywhere.
-  const auto begin = reinterpret_cast<std::uintptr_t>(shared_);
+  const auto begin = reinterpret_cast<std::uintptr_t>(shared());
   const auto at = reinterpret_cast<std::uintptr_t>(address);
   const auto size = static_cast<std::uintptr_t>(bytes);
-  if (shared_ == nullptr || at < begin || at + size > begin + shape_.shared_bytes) {
+  if (shared() == nullptr || at < begin || at + size > begin + shape_.shared_bytes) {
     throw Fault(fmt::format("line {}: {} {} bytes at offset {} of shared memory, which has {} bytes", line, verb(kind),
                             bytes, static_cast<std::int64_t>(at - begin), shape_.shared_bytes));
   }
@@ -82,14 +81,15 @@ void Block::check_access(AccessKind kind, const void* address, int bytes, bool a
   const int thread = lane().thread;
   LaneAccess entry;
   if (active) {
-    if (!is_aligned(address, bytes)) {
-      throw Fault(
-          fmt::format("line {}: {} {} bytes at an address that is no multiple of {}", line, verb(kind), bytes, bytes));
+    const int alignment = alignment_of(kind, bytes);
+    if (reinterpret_cast<std::uintptr_t>(address) % static_cast<std::uintptr_t>(alignment) != 0) {
+      throw Fault(fmt::format("line {}: {} {} bytes at an address that is no multiple of {}", line, verb(kind), bytes,
+                              alignment));
     }
     entry.bytes = static_cast<std::uint8_t>(bytes);
     if (is_shared(kind)) {
       check_shared(kind, address, bytes, line);
-      entry.offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - shared_);
+      entry.offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - shared());
     } else {
       check_global(kind, address, bytes, line);
       const Allocation* buffer = device_.find(address);

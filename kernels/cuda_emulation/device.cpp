@@ -12,7 +12,6 @@
 
 #include "kernels/cuda_emulation/block.h"
 #include "kernels/cuda_emulation/fiber.h"
-#include "kernels/cuda_emulation/launch.h"
 #include "kernels/cuda_emulation/sanitizers.h"
 
 namespace kvlab::cuda::emulation {
@@ -125,37 +124,24 @@ void Device::check_limits(const char* kernel, const LaunchShape& shape) const {
   }
 }
 
-void Device::prepare_fibers(int n) {
-  if (fibers_ != nullptr && fibers_->size() >= n) return;
-  fibers_.reset();
-  fibers_ = std::make_unique<FiberSet>(n, [this](int thread) { block_->run_thread(thread); });
-}
-
 std::string Device::run_block(const char* kernel, const LaunchShape& shape, std::int64_t index,
                               const std::function<void()>& body) {
-  prepare_fibers(static_cast<int>(shape.block_size));
-  std::string failure;
-  {
-    Block block(*this, kernel, shape, index, body, *fibers_);
-    block_ = &block;
-    failure = block.run();
-    block_ = nullptr;
-  }
-  // ThreadSanitizer remembers what earlier threads did on a stack, and only fresh memory makes it forget.
-  if (kThreadSanitizer) fibers_.reset();
-  return failure;
+  static FiberPool fibers([](int thread) { Block::running().run_thread(thread); });
+  return Block(*this, kernel, shape, index, body, fibers).run();
 }
 
 void Device::launch(const char* kernel, const LaunchShape& shape, const std::function<void()>& body) {
   check_limits(kernel, shape);
-  if (block_ != nullptr) throw EmulationError(fmt::format("kernel {}: launched from inside a kernel", kernel));
+  if (running_) throw EmulationError(fmt::format("kernel {}: launched from inside a kernel", kernel));
+  running_ = true;
   ++n_launches_;
   std::string failure;
   for (const std::int64_t index : block_order(shape.n_blocks * shape.n_blocks_y * shape.n_blocks_z, options_.seed)) {
     failure = run_block(kernel, shape, index, body);
     if (!failure.empty()) break;
   }
-  acquire_order(&launch_token_);
+  running_ = false;
+  acquire_order(&end_token_);
   for (Allocation* buffer : written_before_) buffer->written_before.clear();
   for (Allocation* buffer : written_) {
     buffer->written_before = std::move(buffer->written);
@@ -164,10 +150,6 @@ void Device::launch(const char* kernel, const LaunchShape& shape, const std::fun
   written_before_ = std::move(written_);
   written_ = {};
   if (!failure.empty()) throw EmulationError(failure);
-}
-
-void launch(const char* kernel, const LaunchShape& shape, CUstream_st* /*stream*/, const std::function<void()>& body) {
-  Device::current().launch(kernel, shape, body);
 }
 
 }  // namespace kvlab::cuda::emulation

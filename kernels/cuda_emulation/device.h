@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -41,7 +40,6 @@ struct Allocation {
   ByteSet written_before;   // by the launch before it
 };
 
-class FiberSet;
 class Block;
 
 class Device {
@@ -77,7 +75,6 @@ class Device {
   void check_limits(const char* kernel, const LaunchShape& shape) const;
   std::string run_block(const char* kernel, const LaunchShape& shape, std::int64_t index,
                         const std::function<void()>& body);
-  void prepare_fibers(int n);
   void note_write(Allocation& buffer, std::size_t offset, std::size_t n);
   /// Where an address lies that no allocation holds, for a message.
   std::string describe(const void* address) const;
@@ -90,9 +87,9 @@ class Device {
   std::vector<Allocation*> written_before_;  // by the launch before it
   AccessLog log_;
   std::int64_t n_launches_ = 0;
-  std::unique_ptr<FiberSet> fibers_;
-  Block* block_ = nullptr;  // under way
-  char launch_token_ = 0;   // orders a launch before what the host does next
+  bool running_ = false;
+  char start_token_ = 0;  // orders what the host did before a launch's threads
+  char end_token_ = 0;    // ... and these before what it does next
 };
 
 }  // namespace kvlab::cuda::emulation

@@ -73,25 +73,42 @@ boost::context::fiber Fiber::loop(boost::context::fiber&& caller) {
   return std::move(caller_);
 }
 
-FiberSet::FiberSet(int n, const std::function<void(int)>& body) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t stride = kStackBytes + page;
-  bytes_ = stride * static_cast<std::size_t>(n);
-  void* memory = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  stacks_ = static_cast<std::byte*>(memory);
-  fibers_.reserve(static_cast<std::size_t>(n));
-  for (int i = 0; i < n; ++i) {
-    std::byte* guard = stacks_ + stride * static_cast<std::size_t>(i);
-    mprotect(guard, page, PROT_NONE);
-    fibers_.push_back(std::make_unique<Fiber>(guard + page, kStackBytes, [body, i] { body(i); }));
+FiberPool::~FiberPool() {
+  for (Group& group : groups_) {
+    group.fibers.clear();
+    for (const RaceThread thread : group.race_threads) destroy_race_thread(thread);
+    forget_stack(group.stacks, group.bytes);
+    munmap(group.stacks, group.bytes);
   }
 }
 
-FiberSet::~FiberSet() {
-  fibers_.clear();
-  forget_stack(stacks_, bytes_);
-  munmap(stacks_, bytes_);
+Fiber& FiberPool::operator[](int i) { return *group_of(i).fibers[static_cast<std::size_t>(i % kGroup)]; }
+
+RaceThread FiberPool::race_thread(int i) { return group_of(i).race_threads[static_cast<std::size_t>(i % kGroup)]; }
+
+FiberPool::Group& FiberPool::group_of(int i) {
+  const auto at = static_cast<std::size_t>(i / kGroup);
+  while (groups_.size() <= at) add_group();
+  return groups_[at];
+}
+
+void FiberPool::add_group() {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t stride = kStackBytes + page;
+  Group group;
+  group.bytes = stride * kGroup;
+  void* memory = mmap(nullptr, group.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  group.stacks = static_cast<std::byte*>(memory);
+  const int first = static_cast<int>(groups_.size()) * kGroup;
+  for (int i = 0; i < kGroup; ++i) {
+    std::byte* guard = group.stacks + stride * static_cast<std::size_t>(i);
+    mprotect(guard, page, PROT_NONE);
+    group.fibers.push_back(
+        std::make_unique<Fiber>(guard + page, kStackBytes, [this, thread = first + i] { body_(thread); }));
+    group.race_threads.push_back(make_race_thread());
+  }
+  groups_.push_back(std::move(group));
 }
 
 }  // namespace kvlab::cuda::emulation

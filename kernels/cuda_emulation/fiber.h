@@ -5,7 +5,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
+
+#include "kernels/cuda_emulation/sanitizers.h"
 
 namespace kvlab::cuda::emulation {
 
@@ -38,22 +41,33 @@ class Fiber {
   boost::context::fiber own_;  // last: starting it uses the members above
 };
 
-/// `n` fibers on neighbouring stacks, each with a guard page below.
-class FiberSet {
+/// The fibers of a block's threads, which blocks use one after another. They live in groups on neighbouring stacks,
+/// each with a guard page below, and are made when first needed.
+class FiberPool {
  public:
   /// body(i) is what fiber i runs.
-  FiberSet(int n, const std::function<void(int)>& body);
-  ~FiberSet();
-  FiberSet(const FiberSet&) = delete;
-  FiberSet& operator=(const FiberSet&) = delete;
+  explicit FiberPool(std::function<void(int)> body) : body_(std::move(body)) {}
+  ~FiberPool();
+  FiberPool(const FiberPool&) = delete;
+  FiberPool& operator=(const FiberPool&) = delete;
 
-  int size() const { return static_cast<int>(fibers_.size()); }
-  Fiber& operator[](int i) { return *fibers_[static_cast<std::size_t>(i)]; }
+  Fiber& operator[](int i);
+  /// What ThreadSanitizer knows fiber i as. A stack and its thread stay together: it remembers who used a stack.
+  RaceThread race_thread(int i);
 
  private:
-  std::byte* stacks_;
-  std::size_t bytes_;
-  std::vector<std::unique_ptr<Fiber>> fibers_;
+  static constexpr int kGroup = 32;
+  struct Group {
+    std::byte* stacks;
+    std::size_t bytes;
+    std::vector<std::unique_ptr<Fiber>> fibers;
+    std::vector<RaceThread> race_threads;
+  };
+  Group& group_of(int i);
+  void add_group();
+
+  std::function<void(int)> body_;
+  std::vector<Group> groups_;
 };
 
 }  // namespace kvlab::cuda::emulation

@@ -1,0 +1,121 @@
+// The runtime services of a real device, call by call.
+#include <cuda_runtime_api.h>
+
+#include <stdexcept>
+
+#include "kernels/cuda/runtime.h"
+
+namespace kvlab::cuda {
+
+namespace {
+
+void check(cudaError_t status, const char* call, const std::string& what = "") {
+  if (status == cudaSuccess) return;
+  throw std::runtime_error(std::string(call) + (what.empty() ? "" : " (" + what + ")") + ": " +
+                           cudaGetErrorString(status));
+}
+
+class DeviceGraph : public Graph {
+ public:
+  explicit DeviceGraph(cudaGraph_t graph) : graph_(graph) {
+    if (const cudaError_t status = cudaGraphInstantiate(&executable_, graph_, 0); status != cudaSuccess) {
+      cudaGraphDestroy(graph_);
+      check(status, "cudaGraphInstantiate");
+    }
+  }
+  ~DeviceGraph() override {
+    cudaGraphExecDestroy(executable_);
+    cudaGraphDestroy(graph_);
+  }
+  DeviceGraph(const DeviceGraph&) = delete;
+  DeviceGraph& operator=(const DeviceGraph&) = delete;
+  void launch(CUstream_st* stream) override { check(cudaGraphLaunch(executable_, stream), "cudaGraphLaunch"); }
+
+ private:
+  cudaGraph_t graph_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+class DeviceRuntime : public Runtime {
+ public:
+  void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) override {
+    void* memory = nullptr;
+    check(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync", name + ", " + std::to_string(bytes) + " bytes");
+    return memory;
+  }
+  void release(void* memory, CUstream_st* stream) override { check(cudaFreeAsync(memory, stream), "cudaFreeAsync"); }
+
+  void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync", "to the device");
+    ++transfers_.n_to_device;
+    transfers_.to_device_bytes += static_cast<std::int64_t>(bytes);
+  }
+  void copy_to_host(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync", "to the host");
+    ++transfers_.n_to_host;
+    transfers_.to_host_bytes += static_cast<std::int64_t>(bytes);
+  }
+  void fill(void* to, std::uint8_t byte, std::size_t bytes, CUstream_st* stream) override {
+    check(cudaMemsetAsync(to, byte, bytes, stream), "cudaMemsetAsync");
+  }
+  Transfers transfers() const override { return transfers_; }
+
+  CUstream_st* make_stream() override {
+    cudaStream_t stream = nullptr;
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    return stream;
+  }
+  void destroy_stream(CUstream_st* stream) override { check(cudaStreamDestroy(stream), "cudaStreamDestroy"); }
+  void synchronize(CUstream_st* stream) override { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
+
+  CUevent_st* make_event() override {
+    cudaEvent_t event = nullptr;
+    check(cudaEventCreate(&event), "cudaEventCreate");
+    return event;
+  }
+  void destroy_event(CUevent_st* event) override { check(cudaEventDestroy(event), "cudaEventDestroy"); }
+  void record(CUevent_st* event, CUstream_st* stream) override {
+    check(cudaEventRecord(event, stream), "cudaEventRecord");
+  }
+  void wait(CUstream_st* stream, CUevent_st* event) override {
+    check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
+  }
+  std::optional<double> elapsed_s(CUevent_st* from, CUevent_st* to) override {
+    float elapsed_ms = 0.0F;
+    check(cudaEventElapsedTime(&elapsed_ms, from, to), "cudaEventElapsedTime");
+    return static_cast<double>(elapsed_ms) / 1e3;
+  }
+
+  void begin_capture(CUstream_st* stream) override {
+    check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  }
+  std::unique_ptr<Graph> end_capture(CUstream_st* stream) override {
+    cudaGraph_t graph = nullptr;
+    check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+    return std::make_unique<DeviceGraph>(graph);
+  }
+
+ private:
+  Transfers transfers_;
+};
+
+}  // namespace
+
+std::string device_obstacle() {
+  // With no driver the runtime speaks of an insufficient one, which misleads: 0 tells the truth.
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return "no NVIDIA driver is loaded";
+  int n_devices = 0;
+  if (const cudaError_t status = cudaGetDeviceCount(&n_devices); status != cudaSuccess) {
+    return std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
+  }
+  return n_devices == 0 ? "the driver sees no GPU" : "";
+}
+
+std::unique_ptr<Runtime> make_device_runtime() {
+  if (const std::string obstacle = device_obstacle(); !obstacle.empty()) throw std::runtime_error(obstacle);
+  check(cudaSetDevice(0), "cudaSetDevice");
+  return std::make_unique<DeviceRuntime>();
+}
+
+}  // namespace kvlab::cuda

@@ -1,0 +1,71 @@
+// What the backend asks of a CUDA runtime: memory, streams, events, graphs. Includes no CUDA header. The device's is
+// made by make_device_runtime (device_runtime.cpp, built where a toolkit is); kernels/cuda_emulation has a twin for
+// tests.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+struct CUstream_st;  // *CUstream_st is CUDA's cudaStream_t
+struct CUevent_st;   // *CUevent_st is CUDA's cudaEvent_t
+
+namespace kvlab::cuda {
+
+/// Bytes that crossed between host and device since the runtime was made, by copies of this interface.
+struct Transfers {
+  std::int64_t n_to_device = 0;
+  std::int64_t n_to_host = 0;
+  std::int64_t to_device_bytes = 0;
+  std::int64_t to_host_bytes = 0;
+};
+
+/// Recorded work, its kernels' arguments held by value, to be launched again and again.
+class Graph {
+ public:
+  virtual ~Graph() = default;
+  virtual void launch(CUstream_st* stream) = 0;
+};
+
+/// One device, used by one thread. Work is done in the order of its stream; null is the default stream. Every failure
+/// throws std::runtime_error and names the call.
+class Runtime {
+ public:
+  virtual ~Runtime() = default;
+
+  /// 256-byte aligned, uninitialised. `name` is what errors and counts call it.
+  virtual void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) = 0;
+  virtual void release(void* memory, CUstream_st* stream) = 0;
+
+  virtual void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) = 0;
+  /// The bytes are there after synchronize().
+  virtual void copy_to_host(void* to, const void* from, std::size_t bytes, CUstream_st* stream) = 0;
+  virtual void fill(void* to, std::uint8_t byte, std::size_t bytes, CUstream_st* stream) = 0;
+  virtual Transfers transfers() const = 0;
+
+  virtual CUstream_st* make_stream() = 0;
+  virtual void destroy_stream(CUstream_st* stream) = 0;
+  /// Returns when the stream's work is done.
+  virtual void synchronize(CUstream_st* stream) = 0;
+
+  virtual CUevent_st* make_event() = 0;
+  virtual void destroy_event(CUevent_st* event) = 0;
+  virtual void record(CUevent_st* event, CUstream_st* stream) = 0;
+  /// Later work of the stream starts after what the event recorded.
+  virtual void wait(CUstream_st* stream, CUevent_st* event) = 0;
+  /// Seconds between two recorded events that have passed; nothing where the runtime has no clock.
+  virtual std::optional<double> elapsed_s(CUevent_st* from, CUevent_st* to) = 0;
+
+  /// From here to end_capture, work of the stream (not the default one) is recorded instead of done.
+  virtual void begin_capture(CUstream_st* stream) = 0;
+  virtual std::unique_ptr<Graph> end_capture(CUstream_st* stream) = 0;
+};
+
+/// Why there is no device to use, or "" when there is one.
+std::string device_obstacle();
+/// The first device. Throws std::runtime_error with device_obstacle().
+std::unique_ptr<Runtime> make_device_runtime();
+
+}  // namespace kvlab::cuda
