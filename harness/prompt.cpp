@@ -8,6 +8,7 @@
 
 #include "harness/output_file.h"
 #include "kernels/error.h"
+#include "kernels/random.h"
 
 namespace kvlab {
 
@@ -131,13 +132,7 @@ std::vector<std::int32_t> seeded_ids(std::uint64_t seed, std::int64_t count, std
   std::vector<std::int32_t> ids;
   std::uint64_t state = seed;
   for (std::int64_t i = 0; i < count; ++i) {
-    // splitmix64 (Steele, Lea and Flood 2014): the same ids on any machine.
-    state += 0x9e3779b97f4a7c15ULL;
-    std::uint64_t z = state;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    z ^= z >> 31;
-    ids.push_back(static_cast<std::int32_t>(z % static_cast<std::uint64_t>(n_ids)));
+    ids.push_back(static_cast<std::int32_t>(next_random(state) % static_cast<std::uint64_t>(n_ids)));
   }
   return ids;
 }

@@ -7,28 +7,12 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "kernels/random.h"
+
 namespace kvlab {
 namespace {
 
 constexpr int kDraws = 1000;
-
-/// Steele, Lea and Flood's SplitMix64: the same stream on every machine, which std::uniform_int_distribution is not.
-class Stream {
- public:
-  explicit Stream(std::uint64_t seed) : state_(seed) {}
-  std::size_t below(std::size_t bound) { return static_cast<std::size_t>(next() % bound); }
-
- private:
-  std::uint64_t next() {
-    state_ += 0x9e3779b97f4a7c15U;
-    std::uint64_t z = state_;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
-
-  std::uint64_t state_;
-};
 
 struct Tagged {
   double value;
@@ -92,14 +76,14 @@ std::vector<double> median_draws(std::span<const std::vector<double>> rounds, st
   if (rounds.size() < 2 || has_empty) return {};
 
   const std::vector<Tagged> sorted = sort_with_rounds(rounds);
-  Stream stream(seed);
+  std::uint64_t stream = seed;
   std::vector<double> medians;
   std::vector<std::size_t> times_drawn(rounds.size());
   for (int draw = 0; draw < kDraws; ++draw) {
     std::fill(times_drawn.begin(), times_drawn.end(), 0);
     std::size_t n_samples = 0;
     for (std::size_t i = 0; i < rounds.size(); ++i) {
-      const std::size_t round = stream.below(rounds.size());
+      const std::size_t round = next_random(stream) % rounds.size();
       ++times_drawn[round];
       n_samples += rounds[round].size();
     }

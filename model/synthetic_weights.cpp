@@ -4,18 +4,11 @@
 #include <cmath>
 #include <utility>
 
+#include "kernels/random.h"
 #include "model/weight_source.h"
 
 namespace kvlab {
 namespace {
-
-/// SplitMix64's finaliser (Steele, Lea, Flood 2014): a bijection that scatters neighbouring counters.
-std::uint64_t scattered(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15ULL;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
-  return x ^ (x >> 31);
-}
 
 /// Nearly normal, mean 0, standard deviation 1: the sum of four 16-bit uniforms, exact in integers.
 float drawn(std::uint64_t stream, std::uint64_t i) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/error.h"
+#include "kernels/random.h"
 
 namespace kvlab {
 namespace {
@@ -22,15 +23,6 @@ struct Candidate {
 /// Higher logits first, of equal ones the lower id.
 bool goes_before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
-
-/// SplitMix64 (Steele, Lea, Flood 2014).
-std::uint64_t next_random(std::uint64_t& state) {
-  state += 0x9E3779B97F4A7C15U;
-  std::uint64_t z = state;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9U;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBU;
-  return z ^ (z >> 31);
 }
 
 /// In [0, 1), a multiple of 2^-53.
