@@ -2,9 +2,11 @@
 # Installs what building and testing kvlab needs and is not there yet: Debian packages, and a Python environment in .venv
 # for the scripts that draw. Safe to run twice; says what it does; quick when there is nothing to do.
 #
-# usage: scripts/setup.sh [--no-venv] [--with-clang]
-#   --no-venv      packages only: enough to build, test and measure
-#   --with-clang   also clang and clang-tidy, for scripts/check_clang.sh and scripts/tidy.sh
+# usage: scripts/setup.sh [--no-venv | --optional-venv] [--with-clang]
+#   --no-venv        packages only: enough to build, test and measure
+#   --optional-venv  .venv where the Python packages can be had; without them the scripts that draw, and their tests, are
+#                    left out
+#   --with-clang     also clang and clang-tidy, for scripts/check_clang.sh and scripts/tidy.sh
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -22,6 +24,7 @@ usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 for argument in "$@"; do
   case "$argument" in
     --no-venv) venv=no ;;
+    --optional-venv) venv=optional ;;
     --with-clang) packages+=("${clang_packages[@]}") ;;
     -h | --help) usage; exit 0 ;;
     *) echo "setup: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
@@ -61,6 +64,7 @@ install_packages() {
     </dev/null
 }
 
+# make_venv [pip options]
 make_venv() {
   local wanted mark=.venv/kvlab-requirements.txt
   wanted=$(cat scripts/requirements.txt)
@@ -69,10 +73,16 @@ make_venv() {
     return
   fi
   echo "setup: making .venv with what scripts/requirements.txt lists"
-  python3 -m venv .venv
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check --requirement scripts/requirements.txt </dev/null
-  cp scripts/requirements.txt "$mark"  # last, so that an interrupted installation is taken up again
+  python3 -m venv .venv &&
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check "$@" --requirement scripts/requirements.txt \
+      </dev/null &&
+    cp scripts/requirements.txt "$mark"  # last, so that an interrupted installation is taken up again
 }
 
 install_packages
-if [ "$venv" = yes ]; then make_venv; fi
+case "$venv" in
+  yes) make_venv ;;
+  optional)  # few retries: a machine that is offline should say so soon
+    make_venv --retries 1 --timeout 10 ||
+      echo "setup: .venv could not be made (see above); the scripts that draw will not run, their tests are skipped" ;;
+esac

@@ -47,7 +47,7 @@ build() {
   cmake --build --preset "$1" -j "$(nproc)"
 }
 
-scripts/setup.sh --no-venv
+scripts/setup.sh --optional-venv
 if command -v ccache >/dev/null; then export CMAKE_CXX_COMPILER_LAUNCHER=ccache; fi
 if git rev-parse --is-inside-work-tree >/dev/null; then check_format; else echo "test: no git checkout, so the formatting is not checked"; fi
 build release -DKVLAB_TESTS=ON
