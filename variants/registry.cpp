@@ -25,7 +25,8 @@ InputError refused(std::string_view axis, std::string_view value, const std::str
 
 /// An axis whose values are an enumeration held in one member of Variant.
 template <typename Enum>
-Axis choice_axis(std::string name, std::string sentence, Enum Variant::*member, std::vector<Choice<Enum>> choices) {
+Axis choice_axis(const std::string& name, std::string sentence, Enum Variant::*member,
+                 std::vector<Choice<Enum>> choices) {
   Axis axis;
   axis.name = name;
   axis.sentence = std::move(sentence);
@@ -52,17 +53,25 @@ Axis choice_axis(std::string name, std::string sentence, Enum Variant::*member, 
   return axis;
 }
 
-std::int64_t parse_integer(std::string_view axis, std::string_view text, std::int64_t least) {
+struct Range {
+  std::int64_t least;
+  std::int64_t most;
+};
+
+constexpr std::int64_t kMostCount = std::numeric_limits<std::int32_t>::max();
+/// A larger page than any context would only ask for memory that no token can use.
+constexpr std::int64_t kLargestPage = std::int64_t{1} << 17;
+
+std::int64_t parse_integer(std::string_view axis, std::string_view text, const Range& range) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < least ||
-      value > std::numeric_limits<std::int32_t>::max()) {
-    throw refused(axis, text, fmt::format("whole numbers from {} to 2147483647", least));
+  if (error != std::errc() || end != text.data() + text.size() || value < range.least || value > range.most) {
+    throw refused(axis, text, fmt::format("whole numbers from {} to {}", range.least, range.most));
   }
   return value;
 }
 
-Axis integer_axis(std::string name, std::string sentence, std::int64_t Variant::*member, std::int64_t least,
+Axis integer_axis(const std::string& name, std::string sentence, std::int64_t Variant::*member, Range range,
                   AxisValue value, std::vector<std::string> proof_values) {
   Axis axis;
   axis.name = name;
@@ -70,8 +79,8 @@ Axis integer_axis(std::string name, std::string sentence, std::int64_t Variant::
   axis.integer = true;
   axis.values = {std::move(value)};
   axis.proof_values = std::move(proof_values);
-  axis.set = [name, member, least](Variant& variant, std::string_view text) {
-    variant.*member = parse_integer(name, text, least);
+  axis.set = [name, member, range](Variant& variant, std::string_view text) {
+    variant.*member = parse_integer(name, text, range);
   };
   axis.get = [member](const Variant& variant) { return std::to_string(variant.*member); };
   return axis;
@@ -124,7 +133,7 @@ Axis heads_axis() {
     else if (text == "mqa")
       variant.heads = HeadsKind::mqa;
     else if (text.starts_with("gqa:")) {
-      variant.gqa_kv_heads = parse_integer("heads gqa:G", text.substr(4), 1);
+      variant.gqa_kv_heads = parse_integer("heads gqa:G", text.substr(4), {1, kMostCount});
       variant.heads = HeadsKind::gqa;
       return;
     } else {
@@ -180,13 +189,14 @@ std::vector<Axis> make_axes() {
                    {ProjectionKind::separate, "separate", "three products"}}),
       choice_axis("sampling", "where the next token is chosen", &Variant::sampling,
                   {{SamplingKind::host, "host", "the logits come back to the host, which chooses"}}),
-      integer_axis("page_size", "slots a page of cache=paged", &Variant::page_size, 1,
-                   {"N", "any size from 1; small pages waste less of the last page, large ones need fewer look-ups"},
-                   {"1", "7", "64"}),
-      integer_axis("kv_capacity", "tokens that the cache reserves a sequence", &Variant::kv_capacity, 0,
+      integer_axis(
+          "page_size", "slots a page of cache=paged", &Variant::page_size, {1, kLargestPage},
+          {"N", "any size from 1 to 131072; small pages waste less of the last page, large ones need fewer look-ups"},
+          {"1", "7", "64"}),
+      integer_axis("kv_capacity", "tokens that the cache reserves a sequence", &Variant::kv_capacity, {0, kMostCount},
                    {"N", "0: what the workload needs, for `generate` the context"}, {}),
-      integer_axis("prefill_chunk", "rows a sequence that one prefill pass takes", &Variant::prefill_chunk, 0,
-                   {"N", "0: the whole prompt in one pass"}, {"1", "7"}),
+      integer_axis("prefill_chunk", "rows a sequence that one prefill pass takes", &Variant::prefill_chunk,
+                   {0, kMostCount}, {"N", "0: the whole prompt in one pass"}, {"1", "7"}),
       choice_axis("weight_dtype", "storage of the weight matrices", &Variant::weight_dtype, dtypes),
       choice_axis("kv_dtype", "storage of the KV cache; cache=none stores nothing and is not affected",
                   &Variant::kv_dtype, dtypes),

@@ -45,6 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"SwitchTwice", generate({"--ignore-eos", "--ignore-eos"}), {"--ignore-eos"}},
         Refusal{"MissingFile", {"generate", "--model", "no/such.gguf", "--prompt-ids", "1"}, {"no/such.gguf"}},
         Refusal{"UnknownVariant", generate({"--cache", "ring"}), {"cache", "ring", "contiguous", "paged"}},
+        Refusal{"PageSizeBeyondEveryContext", generate({"--page-size", "131073"}), {"page_size", "131073", "131072"}},
         Refusal{"PageSizeZero", generate({"--page-size", "0"}), {"page_size", "0"}},
         Refusal{"HeadsThatDoNotFit", generate({"--heads", "gqa:4"}), {"gqa:4", "6", "2"}},
         Refusal{"Cuda", generate({"--device", "cuda"}), {"--device", "CUDA"}},
