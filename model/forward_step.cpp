@@ -107,9 +107,13 @@ ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weight
   note_part("QKV projection", "K", {n_tokens_, kv_width_});
   note_part("QKV projection", "V", {n_tokens_, kv_width_});
 
-  work_.kv_write_bytes += cache_.append(ops_, layer_, {prunes ? nullptr : row, k, k + kv_width_, qkv_width_});
-  note("append", "K cache", {input_.seqs.front().kv_len, kv_width_});
-  note("append", "V cache", {input_.seqs.front().kv_len, kv_width_});
+  const std::int64_t written = cache_.append(ops_, layer_, {prunes ? nullptr : row, k, k + kv_width_, qkv_width_});
+  work_.kv_write_bytes += written;
+  noted_kv_write_bytes_ += written;
+  if (cache_.keeps_tokens()) {
+    note("append", "K cache", {input_.seqs.front().kv_len, kv_width_});
+    note_part("append", "V cache", {input_.seqs.front().kv_len, kv_width_});
+  }
   return queries;
 }
 
@@ -192,7 +196,9 @@ void ForwardStep::attend(const QueryRows& queries) {
   if (cache_.keeps_tokens()) {
     const std::int64_t position_bytes = 2 * kv_width_ * static_cast<std::int64_t>(dtype_bytes(args.kv.dtype));
     for (const SequenceSpan& span : rows_.spans) {
-      work_.kv_read_bytes += visible_positions(span, config_.sliding_window) * position_bytes;
+      const std::int64_t read = visible_positions(span, config_.sliding_window) * position_bytes;
+      work_.kv_read_bytes += read;
+      noted_kv_read_bytes_ += read;
     }
   }
   note_part("attention", "Q (a head)", {rows_.n, config_.head_dim});
@@ -275,16 +281,19 @@ void ForwardStep::use(const PackedVector& vector) {
   noted_weight_bytes_ += bytes;
 }
 
-/// Reports a tensor with the FLOPs and weight bytes counted since the last such report.
+/// Reports a tensor with the FLOPs and bytes counted since the last such report.
 void ForwardStep::note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
-  report({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_});
+  report({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_,
+          noted_kv_read_bytes_, noted_kv_write_bytes_});
   noted_flops_ = 0;
   noted_weight_bytes_ = 0;
+  noted_kv_read_bytes_ = 0;
+  noted_kv_write_bytes_ = 0;
 }
 
 /// Reports a tensor that is a part of another, which carries the counts.
 void ForwardStep::note_part(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
-  report({name, layer_, tensor, std::vector<std::int64_t>(shape), 0, 0});
+  report({name, layer_, tensor, std::vector<std::int64_t>(shape), 0, 0, 0, 0});
 }
 
 void ForwardStep::report(const OperationRecord& record) const {

@@ -82,8 +82,10 @@ class ForwardStep {
   Rows rows_;
   std::vector<std::int32_t> kept_positions_;  // [n_logit_rows] of a pruned layer
   WorkCounters work_;
-  std::int64_t noted_flops_ = 0;         // counted since the last note
-  std::int64_t noted_weight_bytes_ = 0;  // the same
+  std::int64_t noted_flops_ = 0;           // counted since the last note
+  std::int64_t noted_weight_bytes_ = 0;    // the same
+  std::int64_t noted_kv_read_bytes_ = 0;   // the same
+  std::int64_t noted_kv_write_bytes_ = 0;  // the same
 };
 
 }  // namespace kvlab

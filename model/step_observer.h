@@ -14,6 +14,8 @@ struct OperationRecord {
   std::vector<std::int64_t> shape;  // of that tensor
   std::int64_t flops = 0;  // 0 for operations that SPEC S22 leaves out, and for tensors that are parts of another
   std::int64_t weight_bytes = 0;
+  std::int64_t kv_read_bytes = 0;
+  std::int64_t kv_write_bytes = 0;
 };
 
 class StepObserver {

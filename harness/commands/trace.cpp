@@ -3,10 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
+#include <memory>
+#include <string>
+
 #include "harness/commands/commands.h"
+#include "harness/machine.h"
+#include "harness/memory_plan.h"
 #include "harness/model_session.h"
 #include "harness/output_file.h"
 #include "harness/prompt.h"
+#include "harness/quantities.h"
+#include "harness/threads.h"
 #include "kernels/error.h"
 
 namespace kvlab {
@@ -24,16 +32,42 @@ void check_request(const TraceRequest& request) {
   if (request.prompt_ids.empty()) throw InputError("--prompt-ids is empty: a trace needs at least one id");
 }
 
+/// Drawing more weights than this takes minutes, and the id that drawn weights choose tells nothing.
+constexpr std::int64_t kMostDrawnBytes = 2'000'000'000;
+
+/// Why the model is not run; "" when it is.
+std::string why_shapes_only(const TraceRequest& request, const Checkpoint& checkpoint, std::int64_t n_tokens) {
+  const std::unique_ptr<Operations> ops = make_cpu_operations(resolve_threads(request.model.threads));
+  const std::int64_t needed = plan_memory(checkpoint.config, request.model.variant, n_tokens, 1, *ops).total_bytes();
+  const std::int64_t available = read_machine().memory_available_bytes;
+  if (available > 0 && needed > available) {
+    return fmt::format("it needs {} bytes, {} are free", grouped(needed), grouped(available));
+  }
+  if (checkpoint.synthetic && needed > kMostDrawnBytes) {
+    return fmt::format("it would take {} bytes of weights drawn at random", grouped(needed));
+  }
+  return "";
+}
+
+std::vector<TracedPhase> trace(const TraceRequest& request) {
+  const ModelRequest& model = request.model;
+  const Checkpoint checkpoint = open_checkpoint(model.model, Need::config, model.seed);
+  check_ids("--prompt-ids", request.prompt_ids, checkpoint.config.vocab_size);
+  const auto n_tokens = static_cast<std::int64_t>(request.prompt_ids.size()) + 1;
+  if (const std::string why = why_shapes_only(request, checkpoint, n_tokens); !why.empty()) {
+    fmt::print(stderr, "kvlab: {} is not run, since {}: shapes and counts only\n", checkpoint.config.name, why);
+    return trace_shapes(checkpoint.config, model.variant, request.prompt_ids);
+  }
+  ModelSession session(model.model, model.device, model.threads, model.seed);
+  Decoder decoder(session.transformer(model.variant), model.variant, 1, n_tokens);
+  return trace_decoder(decoder, request.prompt_ids);
+}
+
 }  // namespace
 
 int run_trace(const TraceRequest& request) {
   check_request(request);
-  const ModelRequest& model = request.model;
-  ModelSession session(model.model, model.device, model.threads, model.seed);
-  check_ids("--prompt-ids", request.prompt_ids, session.config().vocab_size);
-  const auto n_tokens = static_cast<std::int64_t>(request.prompt_ids.size()) + 1;
-  Decoder decoder(session.transformer(model.variant), model.variant, 1, n_tokens);
-  const std::vector<TracedPhase> phases = trace_decoder(decoder, request.prompt_ids);
+  const std::vector<TracedPhase> phases = trace(request);
   if (request.format == "json") {
     OutputFile("--format", "-").write_json(trace_json(phases));
   } else {

@@ -8,6 +8,7 @@
 
 #include "harness/accounting.h"
 #include "tests/harness/shapes.h"
+#include "variants/registry.h"
 
 namespace kvlab {
 namespace {
@@ -87,13 +88,88 @@ TEST(SpecS22, TracedFlopsAddUpToTheToyNumbers) {
   EXPECT_EQ(flops_of(phases[1]), 1152);
 }
 
+/// Every value of every axis that changes what is computed or kept.
+std::vector<Variant> traced_variants() {
+  std::vector<Variant> list = every_variant({}, 6, 2);
+  for (const char* chunk : {"1", "3"}) {
+    for (const char* prune : {"none", "last_layer"}) {
+      for (const char* logits : {"last", "all"}) {
+        Variant variant;
+        find_axis("prefill_chunk").set(variant, chunk);
+        find_axis("prune").set(variant, prune);
+        find_axis("logits").set(variant, logits);
+        list.push_back(variant);
+      }
+    }
+  }
+  Variant qkv;
+  qkv.cache = CacheKind::qkv;
+  qkv.prune = PruneKind::last_layer;
+  qkv.kv_dtype = DType::bf16;
+  list.push_back(qkv);
+  return list;
+}
+
+void expect_sums(const TracedPhase& phase, const WorkCounters& work) {
+  const TracedOperation total = phase.total();
+  EXPECT_EQ(total.flops, work.gemm_flops + work.attention_flops);
+  EXPECT_EQ(total.weight_bytes, work.weight_bytes);
+  EXPECT_EQ(total.kv_read_bytes, work.kv_read_bytes);
+  EXPECT_EQ(total.kv_write_bytes, work.kv_write_bytes);
+}
+
+TEST(SpecS22, TracedOperationsAddUpToTheFormulasInEveryVariant) {
+  ModelConfig windowed = testing_shapes::odd_gqa();
+  windowed.sliding_window = 3;
+  for (const ModelConfig& config : {testing_shapes::odd_gqa(), windowed}) {
+    const std::shared_ptr<const WeightSource> weights = make_synthetic_weights(config, 1);
+    for (const Variant& variant : traced_variants()) {
+      SCOPED_TRACE(variant_label(variant));
+      Transformer transformer(make_cpu_operations(1), weights, variant);
+      Decoder decoder(transformer, variant, 1, 6);
+      const std::vector<TracedPhase> phases = trace_decoder(decoder, kPrompt);
+      const Workload workload{1, 0, 5, 2};
+      expect_sums(phases[0], prefill_work(config, variant, workload));
+      expect_sums(phases[1], decode_step_work(config, variant, workload, 1));
+    }
+  }
+}
+
+TEST(Trace, ShapesAloneGiveTheSameOperations) {
+  const ModelConfig config = testing_shapes::odd_gqa();
+  const std::shared_ptr<const WeightSource> weights = make_synthetic_weights(config, 1);
+  for (const Variant& variant : traced_variants()) {
+    SCOPED_TRACE(variant_label(variant));
+    Transformer transformer(make_cpu_operations(1), weights, variant);
+    Decoder decoder(transformer, variant, 1, 6);
+    const std::vector<TracedPhase> run = trace_decoder(decoder, kPrompt);
+    const std::vector<TracedPhase> shapes = trace_shapes(config, variant, kPrompt);
+    for (std::size_t phase = 0; phase < 2; ++phase) {
+      EXPECT_EQ(shapes[phase].operations, run[phase].operations);
+      EXPECT_EQ(shapes[phase].n_logit_rows, run[phase].n_logit_rows);
+      EXPECT_FALSE(shapes[phase].chosen_id.has_value());
+    }
+  }
+}
+
+TEST(SpecS22, ShapesOfAModelTooLargeToRunAddUpToItsFormulas) {
+  const std::vector<std::int32_t> prompt(64, 7);
+  const std::vector<TracedPhase> phases = trace_shapes(testing_shapes::llama_8b(), {}, prompt);
+  expect_sums(phases[0], prefill_work(testing_shapes::llama_8b(), {}, {1, 0, 64, 2}));
+  EXPECT_EQ(shape_of(phases[1], "scores (a head)", 31), (Shape{1, 65}));
+  EXPECT_NE(trace_table(phases).find("shapes only"), std::string::npos);
+}
+
 TEST(Trace, TableAndJsonHoldEveryOperation) {
   const std::vector<TracedPhase> phases = trace_of({});
   const nlohmann::ordered_json json = trace_json(phases);
   ASSERT_EQ(json["phases"].size(), 2U);
   EXPECT_EQ(json["phases"][0]["operations"].size(), phases[0].operations.size());
   EXPECT_EQ(json["phases"][0]["tokens"], kPrompt);
-  EXPECT_EQ(json["phases"][1]["tokens"][0], phases[0].chosen_id);
+  EXPECT_EQ(json["phases"][1]["tokens"][0], *phases[0].chosen_id);
+  EXPECT_EQ(json["phases"][0]["total"]["flops"], 4656);
+  EXPECT_DOUBLE_EQ(json["phases"][0]["total"]["flops_per_byte"],
+                   4656.0 / static_cast<double>(phases[0].total().bytes()));
   const std::string table = trace_table(phases);
   const auto lines = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
   EXPECT_EQ(lines, phases[0].operations.size() + phases[1].operations.size() + 2 * 4);
