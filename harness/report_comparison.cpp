@@ -192,6 +192,10 @@ ReportComparison compare_reports(const ReportRows& base, const ReportRows& other
     comparison.remarks.push_back(
         fmt::format("the reports come from different processors: {} and {}", base.cpu_model, other.cpu_model));
   }
+  if (base.flags != other.flags) {
+    comparison.remarks.push_back(
+        fmt::format("the reports come from builds with different flags: \"{}\" and \"{}\"", base.flags, other.flags));
+  }
   return comparison;
 }
 

@@ -27,6 +27,7 @@ struct ReportRow {
 struct ReportRows {
   std::string path;
   std::string cpu_model;
+  std::string flags;  // of the build
   std::vector<ReportRow> rows;
 };
 

@@ -97,6 +97,12 @@ ReportRow read_row(const json& object, const std::string& where) {
   return row;
 }
 
+/// "" where there is no text.
+std::string text_at(const json& report, const char* place) {
+  const json::json_pointer pointer(place);
+  return report.contains(pointer) && report[pointer].is_string() ? report[pointer].get<std::string>() : std::string();
+}
+
 }  // namespace
 
 ReportRows read_report_rows(const std::string& path, const json& report) {
@@ -105,8 +111,8 @@ ReportRows read_report_rows(const std::string& path, const json& report) {
   }
   ReportRows read;
   read.path = path;
-  const json::json_pointer cpu("/environment/cpu/model");
-  if (report.contains(cpu) && report[cpu].is_string()) read.cpu_model = report[cpu].get<std::string>();
+  read.cpu_model = text_at(report, "/environment/cpu/model");
+  read.flags = text_at(report, "/environment/flags");
   const json& results = Reader(report, path).array("results");
   for (std::size_t i = 0; i < results.size(); ++i) {
     ReportRow row = read_row(results[i], fmt::format("{}: results[{}]", path, i));

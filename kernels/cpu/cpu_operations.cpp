@@ -11,6 +11,7 @@
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/packed_bf16.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/cpu/test_slowdown.h"
 #include "kernels/error.h"
 
 namespace kvlab {
@@ -52,6 +53,7 @@ void CpuOperations::embed(const PackedMatrix& table, std::span<const std::int32_
 
 void CpuOperations::matmul(const PackedMatrix& weight, const float* x, std::int64_t x_stride, std::int64_t n_rows,
                            float* y, std::int64_t y_stride, const float* bias, bool accumulate) {
+  [[maybe_unused]] const TestSlowdown<kSlowedKernel == "matmul"> slowdown;
   const auto* matrix = dynamic_cast<const CpuMatrix*>(&weight);
   if (matrix == nullptr) throw std::invalid_argument("matmul: the matrix was not packed by this backend's pack_matrix");
   if (n_rows > 0) matrix->multiply({x, x_stride, n_rows, y, y_stride, bias, accumulate}, n_threads_);
@@ -78,6 +80,7 @@ void CpuOperations::append(const float* k, const float* v, std::int64_t stride, 
 }
 
 AttentionWork CpuOperations::attention(AttentionKind kind, const AttentionArgs& args) {
+  [[maybe_unused]] const TestSlowdown<kSlowedKernel == "attention"> slowdown;
   if (args.n_kv_heads < 1 || args.n_heads % args.n_kv_heads != 0) {
     throw std::invalid_argument(
         fmt::format("attention: {} KV heads do not divide {} query heads", args.n_kv_heads, args.n_heads));

@@ -43,7 +43,7 @@ ReportRow our_row() {
 }
 
 PeerComparison compare_with(const json& list, const ReportRow& row = our_row()) {
-  return compare_with_peer({"ours.json", "", {row}}, read_llama_bench("peer.json", list));
+  return compare_with_peer({"ours.json", "", "", {row}}, read_llama_bench("peer.json", list));
 }
 
 TEST(LlamaBench, StandsBesideTheSameWork) {

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Checks `kvlab compare` on real runs: two measurements of one build must come out the same in at least 95 % of the timed
+# cells, and a build whose matrix products take a tenth longer must be found slower. Takes about eight minutes when
+# nothing else runs, beside the builds.
+#
+# usage: scripts/check_compare.sh [--sessions N] [--kernel matmul|attention] [--out DIR]
+#   --sessions   processes a side, default 6; fewer make every interval wider
+#   --kernel     the kernel that is slowed, default matmul: it is most of a step, so that the whole step shows it
+#   --out        empty or new folder for reports and comparisons, default results/local/check-compare-UTC
+#
+# One process differs from the next by more than its own rounds tell (placement of memory, neighbours on the machine). So
+# a side is measured by N processes of one round each, and the sides take turns: docs/measuring.md, "Comparing two builds".
+
+set -euo pipefail
+cd "$(dirname "$0")/.."
+sessions=6 kernel=matmul out=results/local/check-compare-$(date -u +%Y%m%dT%H%M%SZ)
+
+usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
+
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --sessions | --kernel | --out)
+      if [ $# -lt 2 ]; then echo "check_compare: $1 needs a value" >&2; exit 2; fi
+      case "$1" in --sessions) sessions=$2 ;; --kernel) kernel=$2 ;; --out) out=$2 ;; esac
+      shift 2 ;;
+    -h | --help) usage; exit 0 ;;
+    *) echo "check_compare: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
+  esac
+done
+if ! [[ $sessions =~ ^[1-9][0-9]*$ ]] || [ "$sessions" -lt 2 ]; then
+  echo "check_compare: --sessions $sessions: at least 2, or nothing tells noise from change" >&2; exit 2
+fi
+if [ -e "$out" ] && [ -n "$(ls -A "$out")" ]; then
+  echo "check_compare: $out is not empty; name another folder with --out" >&2; exit 2
+fi
+
+# build NAME KERNEL: build/NAME/kvlab, with that kernel slowed ("": none)
+build() {
+  echo "check_compare: building build/$1"
+  local launcher=()
+  if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+  cmake -S . -B "build/$1" -G Ninja -DCMAKE_BUILD_TYPE=Release -DKVLAB_TESTS=OFF -DKVLAB_BENCHMARKS=OFF \
+    -DKVLAB_TEST_SLOWDOWN="$2" "${launcher[@]}" >/dev/null
+  cmake --build "build/$1" --target kvlab -j "${JOBS:-$(nproc)}" >/dev/null
+}
+
+# write_sweep N: the sweep whose every case has N rounds in all; a resumed run adds what is missing
+write_sweep() {
+  local model=models/SmolLM2-135M-Instruct.Q4_1.gguf
+  if [ ! -f "$model" ]; then model=smollm2-135m; fi  # the same shape with synthetic weights
+  cat >"$out/sweep.json" <<JSON
+{ "name": "check-compare", "models": ["$model"],
+  "axes": { "cache": ["contiguous", "paged"], "page_size": [16, 64], "attention": ["naive", "fused"], "heads": ["model"],
+            "prompt_tokens": [128], "gen_tokens": [25], "batch": [1], "weight_dtype": ["f32"], "kv_dtype": ["f32"] },
+  "rounds": { "min": $1, "max": $1, "target_ci": 0.01, "budget_s": 100000 } }
+JSON
+}
+
+# measure SIDE: one more process, which adds one round to every case
+measure() {
+  local binary=build/compare-normal/kvlab
+  if [ "$1" = slowed ]; then binary=build/compare-slowed/kvlab; fi
+  "$binary" sweep "$out/sweep.json" --out "$out/$1" --resume >"$out/$1.txt" 2>&1 || { cat "$out/$1.txt" >&2; exit 1; }
+}
+
+# compare OTHER: first against OTHER; prints the exit code
+compare() {
+  local code=0
+  build/compare-normal/kvlab compare "$out/first/report.json" "$out/$1/report.json" --json "$out/first-$1.json" \
+    >"$out/first-$1.txt" 2>&1 || code=$?
+  if [ "$code" -gt 1 ]; then cat "$out/first-$1.txt" >&2; fi
+  echo "$code"
+}
+
+build compare-normal ""
+build compare-slowed "$kernel"
+mkdir -p "$out"
+sides=(first second slowed)
+for ((session = 1; session <= sessions; ++session)); do
+  write_sweep "$session"
+  for ((i = 0; i < 3; ++i)); do measure "${sides[(session + i) % 3]}"; done  # each side leads in turn
+  echo "check_compare: session $session of $sessions, $SECONDS s"
+done
+
+same_code=$(compare second)
+slowed_code=$(compare slowed)
+if [ "$same_code" -gt 1 ] || [ "$slowed_code" -gt 1 ]; then exit 1; fi
+python3 - "$out" "$same_code" "$slowed_code" "$kernel" <<'PYTHON'
+import json, sys
+from collections import Counter
+
+out, same_code, slowed_code, kernel = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
+TIMED = ("tokens_per_s", "_s.p50")
+
+
+def timed_cells(name):
+    with open(f"{out}/{name}.json") as file:
+        cells = json.load(file)["cells"]
+    return [cell for cell in cells if cell["metric"].endswith(TIMED)]
+
+
+def tell(name, cells):
+    verdicts = Counter(cell["verdict"] for cell in cells)
+    print(f"{name}: {len(cells)} timed cells: " + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()))
+
+
+same, slowed = timed_cells("first-second"), timed_cells("first-slowed")
+share = sum(cell["verdict"] == "same" for cell in same) / len(same)
+steps = [cell for cell in slowed if cell["metric"] == "latency.step_s.p50"]
+found = slowed_code == 1 and all(cell["verdict"] == "slower" for cell in steps)
+tell("one build twice", same)
+print(f"  same: {share:.0%}, demanded are 95 %; compare ended with {same_code}")
+tell(f"{kernel} slowed by 10 %", slowed)
+for cell in steps:
+    print(f"  step time x {cell['ratio']:.3f} ({cell['low']:.3f} to {cell['high']:.3f}): {cell['verdict']}")
+print(f"  found: {'yes' if found else 'no'}; compare ended with {slowed_code}, demanded is 1")
+sys.exit(0 if share >= 0.95 and found else 1)
+PYTHON
