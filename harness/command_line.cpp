@@ -285,10 +285,18 @@ void add_plan(CLI::App& app, Chosen& chosen) {
   add_model(command, request->model);
   add_integer(command, "--context", request->context, 1, "tokens a sequence")->required();
   add_integer(command, "--batch", request->batch, 1, "sequences; default 1");
-  add_text(command, "--hardware", request->hardware, "a name in configs/hardware, for a roofline")->type_name("NAME");
+  add_text(command, "--hardware", request->hardware,
+           "what fits and how long it takes at best on this: a name in configs/hardware, or `this` (measured now)")
+      ->type_name("NAME");
+  add_integer(command, "--gpus", request->gpus, 1, "devices that share the model by tensor parallelism; default 1");
   add_json(command, request->json);
   add_variant(command, request->model);
-  choose(command, chosen, request, run_plan);
+  command.callback([&chosen, request] {
+    chosen.run = [request] { return run_plan(*request); };
+    chosen.threads = [request] {
+      return request->hardware == kThisMachine ? resolve_threads(request->model.threads) : 1;
+    };
+  });
 }
 
 void add_tokenize(CLI::App& app, Chosen& chosen) {

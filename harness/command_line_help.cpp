@@ -54,9 +54,11 @@ Examples:
   kvlab trace --model toy --prompt-ids 0,3,7,1,9
   kvlab trace --model toy --prompt-ids 0,3,7,1,9 --logits all --format json
   kvlab trace --model toy --prompt-ids 0,3,7,1,9 --format dot | dot -Tsvg > step.svg)"},
-    {"plan", "footprint, FLOPs, bytes and roofline by arithmetic alone; needs no weights",
+    {"plan", "footprint, FLOPs, bytes, memory, and what fits a device, by arithmetic alone; needs no weights",
      R"(Examples:
   kvlab plan --model llama-3.1-8b --context 4096 --batch 32 --weight-dtype bf16 --kv-dtype bf16
+  kvlab plan --model llama-3.1-8b --context 32768 --prefill-chunk 512 --hardware h100-sxm --gpus 4
+  kvlab plan --model models/SmolLM2-135M-Instruct.Q4_1.gguf --context 2048 --hardware this
   kvlab plan --model smollm2-135m --context 8192 --heads mha --json -)"},
     {"tokenize", "show the ids and pieces of a text, or how it is merged",
      R"(Examples:

@@ -1,4 +1,4 @@
-// Reads configs/hardware/*.json.
+// Reads configs/hardware/*.json, or measures.
 #include "harness/hardware.h"
 
 #include <fmt/format.h>
@@ -10,6 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/ceilings.h"
+#include "harness/machine.h"
 #include "kernels/error.h"
 #include "model/checkpoint.h"
 
@@ -57,19 +59,39 @@ Hardware load_hardware(const std::string& name) {
   const std::vector<std::string> names = hardware_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     throw InputError(
-        fmt::format("--hardware: unknown hardware '{}'; configs/hardware has {}", name, fmt::join(names, ", ")));
+        fmt::format("--hardware: unknown hardware '{}'; configs/hardware has {}, and `this` is this machine", name,
+                    fmt::join(names, ", ")));
   }
   const std::string file = (hardware_folder() / (name + ".json")).string();
   std::ifstream stream(file);
   const json object = json::parse(stream, nullptr, false);
   if (object.is_discarded()) throw InputError(fmt::format("{}: not JSON", file));
   const json& flops = member(object, file, "flops_per_s");
-  return {text(object, file, "name"),
-          text(object, file, "source"),
-          static_cast<std::int64_t>(positive(object, file, "memory_bytes")),
-          positive(object, file, "memory_bytes_per_s"),
-          positive(flops, file, "f32"),
-          positive(flops, file, "bf16")};
+  Hardware hardware;
+  hardware.name = text(object, file, "name");
+  hardware.source = text(object, file, "source");
+  hardware.memory_bytes = static_cast<std::int64_t>(positive(object, file, "memory_bytes"));
+  hardware.memory_bytes_per_s = positive(object, file, "memory_bytes_per_s");
+  hardware.f32_flops_per_s = positive(flops, file, "f32");
+  hardware.bf16_flops_per_s = positive(flops, file, "bf16");
+  if (object.contains("link_bytes_per_s")) hardware.link_bytes_per_s = positive(object, file, "link_bytes_per_s");
+  return hardware;
+}
+
+Hardware measure_this_machine(int threads) {
+  constexpr double kBudget_s = 1.0;
+  const Machine machine = read_machine();
+  const Ceilings ceilings = measure_ceilings(threads, kBudget_s);
+  Hardware hardware;
+  hardware.name = machine.cpu_model.empty() ? "this machine" : machine.cpu_model;
+  hardware.source =
+      fmt::format("measured now on {} thread{}: reading, and products of 2,048 x 2,048; memory is what is free now",
+                  threads, threads == 1 ? "" : "s");
+  hardware.memory_bytes = machine.memory_available_bytes;
+  hardware.memory_bytes_per_s = ceilings.read_bytes_per_s;
+  hardware.f32_flops_per_s = ceilings.gemm_flops_per_s_f32;
+  hardware.bf16_flops_per_s = ceilings.gemm_flops_per_s_bf16;
+  return hardware;
 }
 
 }  // namespace kvlab

@@ -1,4 +1,4 @@
-// A plan as text and as JSON.
+// A plan as text.
 #include <fmt/format.h>
 
 #include "harness/plan.h"
@@ -7,8 +7,6 @@
 
 namespace kvlab {
 namespace {
-
-using nlohmann::ordered_json;
 
 std::string storage_name(const StoragePlan& storage) {
   if (storage.weight_dtype != storage.kv_dtype) {
@@ -50,7 +48,17 @@ std::string kv_text(const Plan& plan, const std::vector<KvPlan>& layouts) {
   return text;
 }
 
-std::string phase_text(const std::string& name, const PhasePlan& phase) {
+std::string time_text(const PlanTarget& target, const RooflineTime& time) {
+  if (target.gpus == 1)
+    return fmt::format("      roofline    {:.4g} ms, bound by {}\n", time.seconds * 1e3, time.bound());
+  const std::string of_each =
+      fmt::format("      roofline    {:.4g} ms on each of {} GPUs", time.seconds * 1e3, target.gpus);
+  if (!time.link_s) return of_each + fmt::format(", bound by {}; sums between them left out\n", time.bound());
+  return of_each + fmt::format(" + {:.4g} ms of sums between them = {:.4g} ms, bound by {}\n", *time.link_s * 1e3,
+                               time.total_s() * 1e3, time.bound());
+}
+
+std::string phase_text(const std::string& name, const PhasePlan& phase, const PlanTarget& target) {
   std::string text = fmt::format(
       "    {}\n"
       "      FLOPs       {} = {} in matrix products + {} in attention ({:.1f} %)\n"
@@ -59,67 +67,59 @@ std::string phase_text(const std::string& name, const PhasePlan& phase) {
       name, grouped(phase.flops()), grouped(phase.gemm_flops), grouped(phase.attention_flops),
       100.0 * static_cast<double>(phase.attention_flops) / static_cast<double>(phase.flops()), grouped(phase.bytes()),
       grouped(phase.weight_bytes), grouped(phase.kv_read_bytes), grouped(phase.kv_write_bytes), phase.flops_per_byte());
-  if (phase.time) {
-    text += fmt::format("      roofline    {:.4g} ms, bound by {}\n", phase.time->seconds * 1e3,
-                        phase.time->bound_by_compute ? "compute" : "memory");
-  }
+  if (phase.time) text += time_text(target, *phase.time);
   return text;
 }
 
 std::string hardware_text(const Hardware& hardware) {
-  return fmt::format("{}: {:.0f} GB, {:.0f} GB/s, {:.1f} TFLOP/s f32, {:.1f} TFLOP/s bf16, dense\n  {}\n",
+  return fmt::format("{}: {:.4g} GB, {:.4g} GB/s, {:.4g} TFLOP/s f32, {:.4g} TFLOP/s bf16, dense{}\n  {}\n",
                      hardware.name, static_cast<double>(hardware.memory_bytes) / 1e9, hardware.memory_bytes_per_s / 1e9,
-                     hardware.f32_flops_per_s / 1e12, hardware.bf16_flops_per_s / 1e12, hardware.source);
+                     hardware.f32_flops_per_s / 1e12, hardware.bf16_flops_per_s / 1e12,
+                     hardware.link_bytes_per_s
+                         ? fmt::format(", links of {:.4g} GB/s a direction", *hardware.link_bytes_per_s / 1e9)
+                         : std::string(),
+                     hardware.source);
 }
 
-/// KV bytes of the batch under the variant's own heads.
-std::int64_t own_kv_bytes(const Plan& plan, const StoragePlan& storage) {
-  const std::string heads = find_axis("heads").get(plan.variant);
-  for (const KvPlan& kv : storage.kv) {
-    if (kv.heads == heads) return kv.batch_bytes;
-  }
-  return 0;
+std::string split_text(const PlanTarget& target) {
+  if (target.gpus == 1) return "";
+  std::string text = fmt::format(
+      "{} GPUs, tensor parallel: query heads, KV heads, MLP and vocabulary split evenly, norms and residual stream on "
+      "each;\n  memory and roofline are of one GPU, FLOPs and bytes of all\n",
+      target.gpus);
+  if (!target.hardware) return text;
+  return text +
+         (target.hardware->link_bytes_per_s
+              ? "  sums between GPUs: ring all-reduce of f32 rows, twice a layer and once for the embedding, and "
+                "the logits gathered;\n  at the full rate of the links, without latency and without overlap\n"
+              : "  sums between GPUs take no time here: the datasheet has no link\n");
 }
 
-std::string fit_text(const Plan& plan, const StoragePlan& storage) {
-  const std::int64_t needed = storage.weight_bytes + own_kv_bytes(plan, storage);
-  const bool fits = needed <= plan.hardware->memory_bytes;
-  return fmt::format("    weights + KV of the batch: {}: {} {} bytes\n", bytes_text(needed),
-                     fits ? "fits in" : "does not fit in", grouped(plan.hardware->memory_bytes));
+std::string fit_text(const Plan& plan, const FitPlan& fit) {
+  const std::string in = fmt::format("{} bytes", grouped(fit.memory_bytes));
+  std::string text = fit.fits() ? fmt::format("fits in {}, leaves {}", in, bytes_text(fit.left_bytes))
+                                : fmt::format("does not fit in {}: {} too many", in, bytes_text(-fit.left_bytes));
+  const bool whole_context = fit.largest_context == plan.config.context_length;
+  text += fmt::format("\n      largest batch at a context of {}: {}{}\n      largest context at a batch of {}: {}{}\n",
+                      grouped(plan.context), grouped(fit.largest_batch),
+                      fit.largest_batch == kMostSequences ? " or more" : "", grouped(plan.batch),
+                      grouped(fit.largest_context), whole_context ? ", the model's own" : "");
+  return text;
 }
 
-ordered_json phase_json(const PhasePlan& phase) {
-  ordered_json json = {{"flops", phase.flops()},
-                       {"gemm_flops", phase.gemm_flops},
-                       {"attention_flops", phase.attention_flops},
-                       {"bytes", phase.bytes()},
-                       {"weight_bytes", phase.weight_bytes},
-                       {"kv_read_bytes", phase.kv_read_bytes},
-                       {"kv_write_bytes", phase.kv_write_bytes},
-                       {"flops_per_byte", phase.flops_per_byte()}};
-  if (phase.time) {
-    json["roofline_s"] = phase.time->seconds;
-    json["bound"] = phase.time->bound_by_compute ? "compute" : "memory";
-  }
-  return json;
-}
-
-ordered_json storage_json(const StoragePlan& storage) {
-  ordered_json json = {{"weight_dtype", dtype_name(storage.weight_dtype)},
-                       {"kv_dtype", dtype_name(storage.kv_dtype)},
-                       {"weight_bytes", storage.weight_bytes}};
-  for (const KvPlan& kv : storage.kv) {
-    json["kv"][kv.heads] = {{"n_kv_heads", kv.n_kv_heads},
-                            {"head_layer_bytes", kv.head_layer_bytes},
-                            {"layer_bytes", kv.layer_bytes},
-                            {"token_bytes", kv.token_bytes},
-                            {"sequence_bytes", kv.sequence_bytes},
-                            {"batch_bytes", kv.batch_bytes},
-                            {"full_context_bytes", kv.full_context_bytes}};
-  }
-  json["prefill"] = phase_json(storage.prefill);
-  json["decode_step"] = phase_json(storage.decode);
-  return json;
+std::string memory_text(const Plan& plan, const StoragePlan& storage) {
+  const MemoryPlan& memory = storage.memory;
+  std::string text = fmt::format(
+      "    memory{}\n"
+      "      weights     {}{}\n"
+      "      KV cache    {}\n"
+      "      workspace   {}: prefill {}, decode step {}\n"
+      "      in all      {}",
+      plan.target.gpus > 1 ? " of each GPU" : "", bytes_text(memory.weight_bytes),
+      plan.config.tied_embedding ? ", the tied embedding twice: as table and as matrix" : "",
+      bytes_text(memory.kv_bytes), bytes_text(memory.workspace_bytes()), grouped(memory.prefill_workspace),
+      grouped(memory.decode_workspace), bytes_text(memory.total_bytes()));
+  return text + (storage.fit ? ": " + fit_text(plan, *storage.fit) : "\n");
 }
 
 }  // namespace
@@ -128,27 +128,22 @@ std::string plan_text(const Plan& plan) {
   std::string text = shape_text(plan.config);
   text += fmt::format("variant {}, batch {}, context {}: {} parameters\n", variant_label(plan.variant), plan.batch,
                       grouped(plan.context), grouped(plan.parameters));
-  if (plan.hardware) text += hardware_text(*plan.hardware);
+  if (plan.target.hardware) text += hardware_text(*plan.target.hardware);
+  text += split_text(plan.target);
   for (const StoragePlan& storage : plan.storages) {
     text += fmt::format("\n{}\n    weights   {}\n", storage_name(storage), bytes_text(storage.weight_bytes));
     text += kv_text(plan, storage.kv);
-    text += phase_text(fmt::format("prefill of {} x {} tokens", plan.batch, grouped(plan.context)), storage.prefill);
+    text += phase_text(fmt::format("prefill of {} x {} tokens", plan.batch, grouped(plan.context)), storage.prefill,
+                       plan.target);
     text += phase_text(
         fmt::format("decode step of {} sequences, newest row over {} positions", plan.batch, grouped(plan.context)),
-        storage.decode);
-    if (plan.hardware) text += fit_text(plan, storage);
+        storage.decode, plan.target);
+    text += memory_text(plan, storage);
   }
-  return text;
-}
-
-ordered_json plan_json(const Plan& plan) {
-  ordered_json json = {{"model", plan.config.name},       {"variant", variant_label(plan.variant)},
-                       {"context", plan.context},         {"batch", plan.batch},
-                       {"parameters", plan.parameters},   {"hardware", nullptr},
-                       {"storage", ordered_json::array()}};
-  if (plan.hardware) json["hardware"] = {{"name", plan.hardware->name}, {"source", plan.hardware->source}};
-  for (const StoragePlan& storage : plan.storages) json["storage"].push_back(storage_json(storage));
-  return json;
+  return text + fmt::format(
+                    "\nworkspace: activations, logits and the scratch of attention as the CPU kernels hold it on {} "
+                    "thread{};\nleft out of the memory: the program, its libraries, RoPE tables\n",
+                    plan.target.threads, plan.target.threads == 1 ? "" : "s");
 }
 
 }  // namespace kvlab

@@ -100,11 +100,14 @@ struct TokenizeRequest {
 };
 int run_tokenize(const TokenizeRequest& request);
 
+constexpr const char* kThisMachine = "this";  // of --hardware
+
 struct PlanRequest {
   ModelRequest model;
   std::int64_t context = 0;
   std::int64_t batch = 1;
-  std::string hardware;  // a name in configs/hardware; "": none
+  std::string hardware;   // a name in configs/hardware, or kThisMachine; "": none
+  std::int64_t gpus = 1;  // devices that share the model
   std::string json;
 };
 int run_plan(const PlanRequest& request);

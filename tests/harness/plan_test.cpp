@@ -17,7 +17,7 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(SpecS15, PlanPrintsTheFootprintOfLlama8b) {
-  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 32, std::nullopt);
+  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 32);
   const std::string text = plan_text(plan);
   for (const char* number :
        {"8,030,261,248 parameters", "16,060,522,496 B", " 512 B", "4,096 B (4 KiB)", "131,072 B (128 KiB)",
@@ -39,12 +39,12 @@ TEST(SpecS15, PlanPrintsTheFootprintOfLlama8b) {
 }
 
 TEST(SpecS15, PlanOfALongContext) {
-  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 128000, 1, std::nullopt);
+  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 128000, 1);
   EXPECT_THAT(plan_text(plan), HasSubstr("(15.625 GiB)"));
 }
 
 TEST(SpecS22, PlanCountsPrefillAndDecodeStep) {
-  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 1, std::nullopt);
+  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 1);
   EXPECT_EQ(plan.storages[0].prefill.flops(), 61574775570432);
   EXPECT_EQ(plan.storages[0].decode.weight_bytes, 15009857536);
   EXPECT_EQ(plan.storages[0].decode.kv_read_bytes, 536870912);
@@ -52,8 +52,8 @@ TEST(SpecS22, PlanCountsPrefillAndDecodeStep) {
 }
 
 TEST(Plan, RooflineTakesTheSlowerSide) {
-  Hardware hardware{"round", "made up", 80'000'000'000, 1e12, 1e13, 1e14};
-  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 1, hardware);
+  Hardware hardware{"round", "made up", 80'000'000'000, 1e12, 1e13, 1e14, std::nullopt};
+  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 1, {hardware});
   const StoragePlan& sixteen = plan.storages[0];
   EXPECT_TRUE(sixteen.prefill.time->bound_by_compute);
   EXPECT_NEAR(sixteen.prefill.time->seconds, 61574775570432 / 1e14, 1e-9);
@@ -68,7 +68,7 @@ TEST(Plan, MixedStorageAndOtherHeadsGetTheirOwnRows) {
   variant.weight_dtype = DType::bf16;
   variant.heads = HeadsKind::gqa;
   variant.gqa_kv_heads = 16;
-  const Plan plan = make_plan(testing_shapes::llama_8b(), variant, 10, 1, std::nullopt);
+  const Plan plan = make_plan(testing_shapes::llama_8b(), variant, 10, 1);
   ASSERT_EQ(plan.storages.size(), 3U);
   EXPECT_EQ(plan.storages[2].weight_dtype, DType::bf16);
   EXPECT_EQ(plan.storages[2].kv_dtype, DType::f32);
@@ -76,10 +76,29 @@ TEST(Plan, MixedStorageAndOtherHeadsGetTheirOwnRows) {
   EXPECT_EQ(plan.storages[2].kv.back().token_bytes, 4 * 131072);
 }
 
+TEST(Plan, SaysByHowMuchItDoesNotFit) {
+  const Hardware hardware{"small", "made up", 20'000'000'000, 1e12, 1e13, 1e14, std::nullopt};
+  const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 32, {hardware});
+  const StoragePlan& sixteen = plan.storages.at(0);
+  EXPECT_EQ(sixteen.memory.weight_bytes, 16060522496);
+  EXPECT_EQ(sixteen.memory.kv_bytes, 17179869184);
+  ASSERT_TRUE(sixteen.fit.has_value());
+  EXPECT_FALSE(sixteen.fit->fits());
+  const std::int64_t missing = sixteen.memory.total_bytes() - 20'000'000'000;
+  EXPECT_GT(missing, 16060522496 + 17179869184 - 20'000'000'000);
+  EXPECT_THAT(plan_text(plan), HasSubstr("does not fit in 20,000,000,000 bytes: " + bytes_text(missing) + " too many"));
+  EXPECT_EQ(plan_json(plan)["storage"][0]["fit"]["left_bytes"], -missing);
+  EXPECT_EQ(plan.storages.at(1).fit->largest_batch, 0) << "32 GB of f32 weights";
+}
+
 TEST(Plan, RefusesWhatCannotBe) {
-  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 131073, 1, std::nullopt), InputError);
-  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 0, 1, std::nullopt), InputError);
-  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 10, 0, std::nullopt), InputError);
+  Variant narrow;
+  narrow.kv_capacity = 5;
+  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), narrow, 6, 1), InputError);
+  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 1, kMostSequences + 1), InputError);
+  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 131073, 1), InputError);
+  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 0, 1), InputError);
+  EXPECT_THROW(make_plan(testing_shapes::llama_8b(), {}, 10, 0), InputError);
 }
 
 TEST(Hardware, EveryDatasheetIsWholeAndDense) {
@@ -88,7 +107,7 @@ TEST(Hardware, EveryDatasheetIsWholeAndDense) {
                                                                  {"h200", 1979e12},     {"b200", 4500e12},
                                                                  {"mi300x", 2614.9e12}, {"rtx-4090", 330.4e12}};
   const std::vector<std::string> names = hardware_names();
-  EXPECT_THAT(names, ::testing::IsSupersetOf({"a100-80gb", "h100-sxm", "h200", "rtx-4090"}));
+  EXPECT_THAT(names, ::testing::IsSupersetOf({"a100-80gb", "h100-sxm", "h200", "b200", "mi300x", "rtx-4090"}));
   for (const std::string& name : names) {
     const Hardware hardware = load_hardware(name);
     EXPECT_FALSE(hardware.source.empty()) << name;
