@@ -2,19 +2,22 @@
 # From a fresh clone to a tested build: installs what is missing, checks the formatting, builds with warnings as errors,
 # fetches the two real models where they can be reached, and runs every test.
 #
-# usage: scripts/test.sh [--asan]
+# usage: scripts/test.sh [--asan] [--tsan]
 #   --asan   also builds loaders, tokenizer, caches and kernels under ASan and UBSan, and runs their tests in the same
 #            ctest run (their names begin with asan/)
+#   --tsan   also builds the CUDA kernels' emulated tests under ThreadSanitizer (their names begin with tsan/)
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
 asan=no
+tsan=no
 
 usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 
 for argument in "$@"; do
   case "$argument" in
     --asan) asan=yes ;;
+    --tsan) tsan=yes ;;
     -h | --help) usage; exit 0 ;;
     *) echo "test: unknown argument '$argument'" >&2; usage >&2; exit 2 ;;
   esac
@@ -55,6 +58,10 @@ folders=("$PWD/build/release")
 if [ "$asan" = yes ]; then
   build asan
   folders+=("$PWD/build/asan")
+fi
+if [ "$tsan" = yes ]; then
+  build tsan
+  folders+=("$PWD/build/tsan")
 fi
 fetch_models
 join_test_folders "${folders[@]}"

@@ -23,6 +23,7 @@ KVLAB_DEVICE void copy_async16(Shared<T> to, Global<U> from, int n_bytes = 16,
   emulation::access(emulation::AccessKind::copy_source, from.address(), n_bytes, n_bytes > 0, line);
   emulation::AsyncCopy copy{};
   copy.destination = to.address();
+  copy.line = line;
   if (n_bytes > 0) std::memcpy(copy.bytes, from.address(), static_cast<std::size_t>(n_bytes));
   std::memset(static_cast<void*>(to.address()), 0xFF, 16);  // until the wait, nobody may rely on what stands there
   emulation::begin_copy(copy);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "kernels/dtype.h"
+
 struct CUstream_st;  // *CUstream_st is CUDA's cudaStream_t
 
 namespace kvlab::cuda {
@@ -12,5 +14,23 @@ namespace kvlab::cuda {
 /// Throws std::runtime_error when the launch is refused.
 void launch_silu_multiply_elementwise(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out,
                                       CUstream_st* stream);
+
+/// y = x / sqrt(mean(x^2) + eps) * weight, row by row. x [n_rows, width], x_stride apart; weight [width]; y [n_rows,
+/// width], f32 (may be x, when x_stride is width) or rounded to bf16.
+void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                     const float* weight, float eps, float* y, CUstream_st* stream);
+void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                     const float* weight, float eps, Bf16* y, CUstream_st* stream);
+
+/// out[i, :] = table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids, width].
+void launch_embed(const float* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
+                  CUstream_st* stream);
+void launch_embed(const Bf16* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
+                  CUstream_st* stream);
+
+/// ids[r] = the first column of the largest value of row r among n_choices; NaN counts as less than -inf. logits
+/// [n_rows, n_choices], stride apart.
+void launch_argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
+                   std::int32_t* ids, CUstream_st* stream);
 
 }  // namespace kvlab::cuda

@@ -70,6 +70,7 @@ Block::Block(Device& device, const char* kernel, const LaunchShape& shape, std::
     lanes_[static_cast<std::size_t>(thread)].race_thread = fibers_.race_thread(thread);
     ready_.push_back(thread);
   }
+  device_.shared_races_.begin_block(shape.shared_bytes, static_cast<int>(shape.block_size));
   release_order(&device_.start_token_);
   running_block = this;
 }
@@ -94,6 +95,7 @@ std::string Block::run() {
   if (shape_.overlaps_previous && std::none_of(lanes_.begin(), lanes_.end(), waited)) {
     fail("ends without wait_for_previous_launch, so the launch after it has no order with the one before");
   }
+  fail_on_race();
   if (failure_.empty() && device_.options().counts) {
     device_.log_.add_block(kernel_, accesses_, device_.buffer_names_);
   }
@@ -142,6 +144,10 @@ void Block::fail(const std::string& what) {
   }
   // The running lane unwinds by itself.
   std::erase(ready_, running_thread_);
+}
+
+void Block::fail_on_race() {
+  if (n_race_reports() != n_races_before_) fail("a data race between threads, reported above by ThreadSanitizer");
 }
 
 void Block::make_ready(Lane& lane) {
@@ -201,6 +207,7 @@ void Block::complete_barrier() {
   }
   n_at_barrier_ = 0;
   ++n_barriers_;
+  device_.shared_races_.pass_block_barrier();
 }
 
 void Block::check_present(std::uint32_t lanes, int line) {
@@ -262,6 +269,7 @@ void Block::complete_meeting(const Meeting& meeting, Combine combine) {
     make_ready(other);
   }
   if (meeting.kind == MeetingKind::barrier) {
+    device_.shared_races_.pass_warp_barrier(lane().warp(), meeting.lanes);
     for (int i = 0; i < kWarpSize; ++i) {
       if ((meeting.lanes >> i & 1U) != 0) lanes_[static_cast<std::size_t>(first + i)].waited_for_previous = waited;
     }

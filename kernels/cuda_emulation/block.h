@@ -92,6 +92,8 @@ class Block {
   using Combine = void (*)(void* const (&operands)[kWarpSize], std::uint32_t lanes, int parameter);
   void meet_warp(MeetingKind kind, std::uint32_t lanes, int parameter, void* operand, Combine combine, int line);
 
+  /// Fails when the access of shared memory races with another.
+  void note_shared(SharedRaces::Use use, int thread, const void* address, int bytes, int line);
   void check_access(AccessKind kind, const void* address, int bytes, bool active, int line);
 
   /// Runs `work` as the emulator, not as the emulated thread; a Fault ends the block.
@@ -105,6 +107,7 @@ class Block {
     } catch (const Fault& fault) {
       block.fail(fault.what());
     }
+    block.fail_on_race();
     enter_race_thread(mine);
     if (block.unwinding_) throw Unwind{};
   }
@@ -126,6 +129,8 @@ class Block {
     char* token = nullptr;  // of a barrier's order
   };
 
+  /// Ends the block after ThreadSanitizer's first report: more of them would say the same.
+  void fail_on_race();
   void give_way();
   void fail(const std::string& what);
   void make_ready(Lane& lane);
@@ -158,6 +163,7 @@ class Block {
   std::vector<std::list<Meeting>> meetings_;  // per warp, not complete yet
   BlockAccesses accesses_;
 
+  long n_races_before_ = n_race_reports();
   bool unwinding_ = false;
   std::string failure_;
 

@@ -38,6 +38,19 @@ const char* verb(AccessKind kind) {
   return "";
 }
 
+SharedRaces::Use use_of(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::shared_store:
+      return SharedRaces::Use::write;
+    case AccessKind::shared_atomic:
+      return SharedRaces::Use::atomic;
+    case AccessKind::copy_destination:
+      return SharedRaces::Use::begin_copy;
+    default:
+      return SharedRaces::Use::read;
+  }
+}
+
 /// What the address must be a multiple of. A copy may read less than its 16 bytes.
 int alignment_of(AccessKind kind, int bytes) { return kind == AccessKind::copy_source ? 16 : bytes; }
 
@@ -51,6 +64,15 @@ void Block::check_shared(AccessKind kind, const void* address, int bytes, int li
   if (shared() == nullptr || at < begin || at + size > begin + shape_.shared_bytes) {
     throw Fault(fmt::format("line {}: {} {} bytes at offset {} of shared memory, which has {} bytes", line, verb(kind),
                             bytes, static_cast<std::int64_t>(at - begin), shape_.shared_bytes));
+  }
+}
+
+void Block::note_shared(SharedRaces::Use use, int thread, const void* address, int bytes, int line) {
+  const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared());
+  const std::string conflict = device_.shared_races_.note(use, offset, static_cast<std::size_t>(bytes), thread, line);
+  if (!conflict.empty()) {
+    throw Fault(fmt::format("line {}: {} shared memory at offset {}: {}", line,
+                            use == SharedRaces::Use::read ? "reads" : "writes", offset, conflict));
   }
 }
 
@@ -90,6 +112,9 @@ void Block::check_access(AccessKind kind, const void* address, int bytes, bool a
     if (is_shared(kind)) {
       check_shared(kind, address, bytes, line);
       entry.offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - shared());
+      note_shared(use_of(kind), thread, address, bytes, line);
+      // All lanes receive parts of the row. One more than the lane that points to it tells whoever wrote it apart.
+      if (kind == AccessKind::matrix_load) note_shared(use_of(kind), thread ^ 1, address, bytes, line);
     } else {
       check_global(kind, address, bytes, line);
       const Allocation* buffer = device_.find(address);

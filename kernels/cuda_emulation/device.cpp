@@ -40,7 +40,8 @@ std::vector<std::int64_t> block_order(std::int64_t n_blocks, std::uint64_t seed)
 
 }  // namespace
 
-Device::Device(DeviceOptions options) : options_(options), buffer_names_{"shared"} {
+Device::Device(DeviceOptions options)
+    : options_(options), buffer_names_{"shared"}, shared_races_(options.shared_races) {
   if (current_device != nullptr) throw EmulationError("an emulated device is alive already");
   current_device = this;
 }

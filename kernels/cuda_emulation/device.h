@@ -13,6 +13,8 @@
 #include "kernels/cuda/launch_shape.h"
 #include "kernels/cuda_emulation/access_log.h"
 #include "kernels/cuda_emulation/byte_set.h"
+#include "kernels/cuda_emulation/sanitizers.h"
+#include "kernels/cuda_emulation/shared_races.h"
 
 namespace kvlab::cuda::emulation {
 
@@ -28,6 +30,8 @@ struct DeviceOptions {
   Architecture architecture = Architecture::sm_90;
   std::uint64_t seed = 0;  // of the order of blocks and of threads; 0: ascending
   bool counts = true;      // keep the log of accesses
+  /// Look for races in shared memory; off where ThreadSanitizer does, so that its build proves what it finds.
+  bool shared_races = !kThreadSanitizer;
 };
 
 /// One allocation of device memory: exact to the byte, 0xFF (NaN) until written.
@@ -86,6 +90,7 @@ class Device {
   std::vector<Allocation*> written_;         // by the launch under way
   std::vector<Allocation*> written_before_;  // by the launch before it
   AccessLog log_;
+  SharedRaces shared_races_;
   std::int64_t n_launches_ = 0;
   bool running_ = false;
   char start_token_ = 0;  // orders what the host did before a launch's threads

@@ -61,6 +61,7 @@ bool take_arrived_copy(int n_pending_groups, AsyncCopy* copy) {
         *copy = groups.front().back();
         groups.front().pop_back();
         found = true;
+        block.note_shared(SharedRaces::Use::end_copy, block.lane().thread, copy->destination, 16, copy->line);
         return;
       }
       groups.pop_front();

@@ -45,7 +45,7 @@ void access(AccessKind kind, const void* address, int bytes, bool active, int li
 struct AsyncCopy {
   alignas(16) std::byte bytes[16];
   void* destination;
-  int n_bytes;
+  int line;
 };
 
 void begin_copy(const AsyncCopy& copy);

@@ -44,6 +44,9 @@ inline void forget_stack([[maybe_unused]] void* bottom, [[maybe_unused]] std::si
 #endif
 }
 
+/// Reports of ThreadSanitizer since the program began.
+long n_race_reports();
+
 // ThreadSanitizer's idea of a thread. Switching implies no order; order comes from release and acquire alone.
 #if defined(KVLAB_THREAD_SANITIZER)
 using RaceThread = void*;

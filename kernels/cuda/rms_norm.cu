@@ -1,0 +1,34 @@
+// Launches RMSNorm.
+#include "kernels/cuda/launch.cuh"
+#include "kernels/cuda/launchers.h"
+#include "kernels/cuda/rms_norm.cuh"
+
+namespace kvlab::cuda {
+
+namespace {
+
+bool is_wide(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+
+template <typename Out>
+void launch_for(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width, const float* weight,
+                float eps, Out* y, CUstream_st* stream) {
+  if (n_rows * width == 0) return;  // a launch of no blocks is an error
+  const LaunchShape shape{n_rows, kRmsNormBlock, 1, 1, sizeof(RmsNormStorage)};
+  const bool wide = width % 4 == 0 && x_stride % 4 == 0 && is_wide(x) && is_wide(weight) && is_wide(y);
+  launch("rms_norm", wide ? rms_norm_kernel<Out, 4> : rms_norm_kernel<Out, 1>, shape, stream, x, x_stride,
+         static_cast<int>(width), weight, eps, y);
+}
+
+}  // namespace
+
+void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                     const float* weight, float eps, float* y, CUstream_st* stream) {
+  launch_for(x, x_stride, n_rows, width, weight, eps, y, stream);
+}
+
+void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                     const float* weight, float eps, Bf16* y, CUstream_st* stream) {
+  launch_for(x, x_stride, n_rows, width, weight, eps, y, stream);
+}
+
+}  // namespace kvlab::cuda
