@@ -274,7 +274,8 @@ void add_trace(CLI::App& app, Chosen& chosen) {
   const auto request = std::make_shared<TraceRequest>();
   add_model(command, request->model);
   add_ids(command, "--prompt-ids", request->prompt_ids, "ids of the prompt")->required();
-  add_text(command, "--format", request->format, "table (default), json or dot")->type_name("NAME");
+  add_text(command, "--format", request->format, "table (default), json, or dot: the recorded graph")
+      ->type_name("NAME");
   add_variant(command, request->model);
   use_model_threads(command, chosen, request, run_trace);
 }

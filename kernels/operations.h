@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "kernels/dtype.h"
 #include "kernels/host_matrix.h"
+#include "kernels/recorded_graph.h"
 #include "kernels/views.h"
 
 namespace kvlab {
@@ -82,6 +84,13 @@ class Operations {
   /// dst[i, :] = src[rows[i], :], width columns.
   virtual void gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows,
                            std::int64_t width, float* dst, std::int64_t dst_stride) = 0;
+
+  /// From here to end_recording, operations are described instead of run: arguments are kept by value, what they point
+  /// to is read when the graph runs, and `attention` returns no work. Throws InputError where a backend cannot.
+  virtual void begin_recording();
+  /// Names the operations recorded since the last call: what the model calls them, and their layer. Else does nothing.
+  virtual void name_recorded(std::string_view name, std::int64_t layer);
+  virtual std::unique_ptr<RecordedGraph> end_recording();
 };
 
 /// The CPU backend (oneDNN, Highway, OpenMP) on `n_threads` threads (>= 1; else InputError). One caller at a time. It

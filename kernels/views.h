@@ -59,6 +59,12 @@ struct AttentionArgs {
 struct AttentionWork {
   std::int64_t dots = 0;             // query . key products
   std::int64_t dots_newest_row = 0;  // those of each sequence's last row
+
+  AttentionWork& operator+=(const AttentionWork& other) {
+    dots += other.dots;
+    dots_newest_row += other.dots_newest_row;
+    return *this;
+  }
 };
 
 }  // namespace kvlab

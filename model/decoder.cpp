@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "kernels/error.h"
+#include "model/recorded_step.h"
 
 namespace kvlab {
 namespace {
@@ -44,7 +45,9 @@ struct Decoder::State {
         cache(make_cache(chosen, model.kv_shape(chosen.kv_dtype), sequences, tokens, model.ops(), page_seed)),
         lengths(static_cast<std::size_t>(sequences), 0),
         history(static_cast<std::size_t>(sequences)),
-        logits(static_cast<std::size_t>(sequences)) {}
+        logits(static_cast<std::size_t>(sequences)) {
+    if (chosen.execution == ExecutionKind::graph) recorded = std::make_unique<RecordedStep>();
+  }
 
   /// Adds `tokens` of a sequence to a pass: with a cache these alone, without one every token so far.
   void extend(Pass& pass, std::int64_t seq, std::span<const std::int32_t> tokens, bool wants_logits) {
@@ -72,7 +75,8 @@ struct Decoder::State {
     const std::int64_t vocab = transformer.config().vocab_size;
     pass_logits.resize(pass.logit_rows.size() * static_cast<std::size_t>(vocab));
     const StepInput input{pass.tokens, pass.positions, pass.spans, pass.seq_ids, pass.logit_rows, attention};
-    const WorkCounters work = transformer.step(input, *cache, prunes_last_layer(variant), pass_logits, observer);
+    const WorkCounters work =
+        transformer.step(input, *cache, prunes_last_layer(variant), pass_logits, observer, recorded.get());
     last_work += work;
     const auto logit_bytes = static_cast<std::int64_t>(pass_logits.size() * sizeof(float));
     workspace_bytes = std::max(workspace_bytes, transformer.workspace_bytes() + logit_bytes);
@@ -105,6 +109,7 @@ struct Decoder::State {
   WorkCounters total_work;
   std::int64_t workspace_bytes = 0;
   StepObserver* observer = nullptr;
+  std::unique_ptr<RecordedStep> recorded;  // null: operations run as they come
 };
 
 namespace {
@@ -196,5 +201,11 @@ KvFootprint Decoder::kv() const { return state_->cache->footprint(); }
 std::int64_t Decoder::workspace_bytes() const { return state_->workspace_bytes; }
 
 void Decoder::observe(StepObserver* observer) { state_->observer = observer; }
+
+const RecordedGraph* Decoder::graph() const {
+  return state_->recorded == nullptr ? nullptr : state_->recorded->graph();
+}
+
+std::int64_t Decoder::n_recorded() const { return state_->recorded == nullptr ? 0 : state_->recorded->n_recorded(); }
 
 }  // namespace kvlab

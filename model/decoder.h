@@ -49,8 +49,12 @@ class Decoder {
   /// Activations, scratch and logits of the largest pass so far (SPEC S25); without a cache its K and V are among them.
   std::int64_t workspace_bytes() const;
 
-  /// Hears the operations of the following passes; null: nobody.
+  /// Hears the operations of the following passes, which then run one by one; null: nobody.
   void observe(StepObserver* observer);
+
+  /// With execution=graph: the graph of the last pass, and how many passes had to be recorded. Null and 0 without.
+  const RecordedGraph* graph() const;
+  std::int64_t n_recorded() const;
 
  private:
   struct State;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <stdexcept>
+#include <utility>
 
 namespace kvlab {
 namespace {
@@ -17,34 +18,106 @@ std::int64_t visible_positions(const SequenceSpan& span, std::int64_t window) {
 }  // namespace
 
 ForwardStep::ForwardStep(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune,
-                         StepObserver* observer)
+                         float* logits)
     : context_(context),
       config_(context.config),
       ops_(context.ops),
-      input_(input),
       cache_(cache),
-      prune_(prune),
-      observer_(observer),
+      prune_(prune && input.logit_rows.size() < input.tokens.size()),
+      logits_(logits),
       n_tokens_(static_cast<std::int64_t>(input.tokens.size())),
       hidden_(config_.hidden),
       q_width_(config_.n_heads * config_.head_dim),
       kv_width_(config_.n_kv_heads * config_.head_dim),
       qkv_width_(q_width_ + 2 * kv_width_),
       weight_element_bytes_(dtype_bytes(context.weights.lm_head->dtype())) {
-  rows_.residual = context.workspace.floats(Scratch::residual, n_tokens_ * hidden_);
-  rows_.n = n_tokens_;
-  rows_.spans.assign(input.seqs.begin(), input.seqs.end());
+  take(input);
+  rows_ = {context.workspace.floats(Scratch::residual, n_tokens_ * hidden_), n_tokens_, input_.seqs};
   work_.rows = n_tokens_;
   work_.kv_projection_rows = n_tokens_;
 }
 
-WorkCounters ForwardStep::run(float* logits) {
+void ForwardStep::take(const StepInput& input) {
+  input_.tokens.assign(input.tokens.begin(), input.tokens.end());
+  input_.positions.assign(input.positions.begin(), input.positions.end());
+  input_.seqs.assign(input.seqs.begin(), input.seqs.end());
+  input_.seq_ids.assign(input.seq_ids.begin(), input.seq_ids.end());
+  input_.logit_rows.assign(input.logit_rows.begin(), input.logit_rows.end());
+  input_.attention = input.attention;
+  if (prune_) find_kept_rows();
   cache_.begin_step(input_.seqs, input_.seq_ids);
+}
+
+/// The newest row of each sequence whose logits are wanted, as a pruned last layer sees it.
+void ForwardStep::find_kept_rows() {
+  kept_spans_.assign(input_.seqs.begin(), input_.seqs.end());
+  kept_positions_.clear();
+  const auto n = static_cast<std::int64_t>(input_.logit_rows.size());
+  std::int64_t kept = 0;
+  for (SequenceSpan& span : kept_spans_) {
+    const std::int64_t last_row = span.first_row + span.n_queries - 1;
+    const bool wanted = kept < n && input_.logit_rows[static_cast<std::size_t>(kept)] == last_row;
+    span = {kept, wanted ? 1 : 0, span.kv_len};
+    if (!wanted) continue;
+    kept_positions_.push_back(input_.positions[static_cast<std::size_t>(last_row)]);
+    ++kept;
+  }
+  if (kept != n) throw std::logic_error("pruning keeps the newest row of a sequence only");
+}
+
+WorkCounters ForwardStep::run(StepObserver* observer) {
+  observer_ = observer;
+  issue();
+  finish_counting();
+  return std::move(work_);
+}
+
+std::unique_ptr<RecordedGraph> ForwardStep::record() {
+  recording_ = true;
+  ops_.begin_recording();
+  try {
+    issue();
+  } catch (...) {
+    ops_.end_recording();
+    throw;
+  }
+  workspace_growths_ = context_.workspace.growths();
+  return ops_.end_recording();
+}
+
+bool ForwardStep::serves(const ForwardContext& context, const StepInput& input, const KvCache& cache, bool prune,
+                         const float* logits) const {
+  const auto same_rows = [](const SequenceSpan& a, const SequenceSpan& b) {
+    return a.first_row == b.first_row && a.n_queries == b.n_queries;
+  };
+  return &context.workspace == &context_.workspace && context.workspace.growths() == workspace_growths_ &&
+         context.rope_table == context_.rope_table && &cache == &cache_ && logits == logits_ &&
+         (prune && input.logit_rows.size() < input.tokens.size()) == prune_ && input.attention == input_.attention &&
+         input.tokens.size() == input_.tokens.size() &&
+         std::equal(input.seqs.begin(), input.seqs.end(), input_.seqs.begin(), input_.seqs.end(), same_rows) &&
+         std::equal(input.logit_rows.begin(), input.logit_rows.end(), input_.logit_rows.begin(),
+                    input_.logit_rows.end());
+}
+
+WorkCounters ForwardStep::count(const RecordedGraph& graph) {
+  const WorkCounters described = work_;
+  const std::vector<AttentionWork> attention = graph.attention_work();
+  for (std::size_t i = 0; i < attention.size(); ++i) count_attention(attention_args_[i], attention[i]);
+  finish_counting();
+  return std::exchange(work_, described);
+}
+
+void ForwardStep::issue() {
   embed();
   for (std::int64_t l = 0; l < config_.n_layers; ++l) layer(l);
   layer_ = -1;
-  if (!input_.logit_rows.empty()) head(logits);
-  return std::move(work_);
+  if (!input_.logit_rows.empty()) head();
+}
+
+/// A layer without attention executed no products.
+void ForwardStep::finish_counting() {
+  work_.attention_dots.resize(static_cast<std::size_t>(config_.n_layers), 0);
+  work_.attention_dots_newest_row.resize(static_cast<std::size_t>(config_.n_layers), 0);
 }
 
 void ForwardStep::embed() {
@@ -65,11 +138,7 @@ void ForwardStep::layer(std::int64_t l) {
   layer_ = l;
   const PackedLayer& weights = context_.weights.layers[static_cast<std::size_t>(l)];
   const QueryRows queries = project_and_append(weights);
-  if (rows_.n == 0) {  // an inner prefill chunk of a pruned last layer: K and V were all that anyone needs
-    work_.attention_dots.push_back(0);
-    work_.attention_dots_newest_row.push_back(0);
-    return;
-  }
+  if (rows_.n == 0) return;  // an inner prefill chunk of a pruned last layer: K and V were all that anyone needs
   attend(queries);
   mlp(weights);
 }
@@ -81,7 +150,7 @@ ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weight
   note("attention norm", "normed", {n_tokens_, hidden_});
 
   const bool is_last = layer_ == config_.n_layers - 1;
-  const bool prunes = prune_ && is_last && input_.logit_rows.size() < input_.tokens.size();
+  const bool prunes = prune_ && is_last;
   float* row = workspace.floats(Scratch::qkv, n_tokens_ * qkv_width_);  // Q heads, K heads, V heads
   float* k = row + q_width_;
   QueryRows queries{row, qkv_width_};
@@ -156,18 +225,7 @@ void ForwardStep::keep_logit_rows(const float* normed) {
                      hidden_);
     ops_.gather_rows(rows_.residual, hidden_, input_.logit_rows, hidden_, residual, hidden_);
   }
-  rows_.residual = residual;
-  rows_.n = n;
-  std::int64_t kept = 0;
-  for (SequenceSpan& span : rows_.spans) {
-    const std::int64_t last_row = span.first_row + span.n_queries - 1;
-    const bool wanted = kept < n && input_.logit_rows[static_cast<std::size_t>(kept)] == last_row;
-    span = {kept, wanted ? 1 : 0, span.kv_len};
-    if (!wanted) continue;
-    kept_positions_.push_back(input_.positions[static_cast<std::size_t>(last_row)]);
-    ++kept;
-  }
-  if (kept != n) throw std::logic_error("pruning keeps the newest row of a sequence only");
+  rows_ = {residual, n, kept_spans_};
 }
 
 void ForwardStep::attend(const QueryRows& queries) {
@@ -184,22 +242,10 @@ void ForwardStep::attend(const QueryRows& queries) {
   args.window = config_.sliding_window;
   args.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.head_dim)));
   const AttentionWork attention = ops_.attention(input_.attention, args);
-  context_.attention_scratch_bytes =
-      std::max(context_.attention_scratch_bytes,
-               static_cast<std::int64_t>(ops_.attention_workspace_bytes(input_.attention, args)));
-
-  const std::int64_t flops = 4 * q_width_ * attention.dots;
-  work_.attention_dots.push_back(attention.dots);
-  work_.attention_dots_newest_row.push_back(attention.dots_newest_row);
-  work_.attention_flops += flops;
-  noted_flops_ += flops;
-  if (cache_.keeps_tokens()) {
-    const std::int64_t position_bytes = 2 * kv_width_ * static_cast<std::int64_t>(dtype_bytes(args.kv.dtype));
-    for (const SequenceSpan& span : rows_.spans) {
-      const std::int64_t read = visible_positions(span, config_.sliding_window) * position_bytes;
-      work_.kv_read_bytes += read;
-      noted_kv_read_bytes_ += read;
-    }
+  if (recording_) {
+    attention_args_.push_back(args);  // counted after each run
+  } else {
+    count_attention(args, attention);
   }
   note_part("attention", "Q (a head)", {rows_.n, config_.head_dim});
   note_part("attention", "K, V (a head)", {rows_.spans.front().kv_len, config_.head_dim});
@@ -210,6 +256,24 @@ void ForwardStep::attend(const QueryRows& queries) {
   const PackedLinear& output = context_.weights.layers[static_cast<std::size_t>(layer_)].attention_output;
   multiply(*output.weight, output.bias, args.out, rows_.n, rows_.residual, hidden_, true);
   note("output projection + residual", "projected", {rows_.n, hidden_});
+}
+
+void ForwardStep::count_attention(const AttentionArgs& args, const AttentionWork& attention) {
+  context_.attention_scratch_bytes =
+      std::max(context_.attention_scratch_bytes,
+               static_cast<std::int64_t>(ops_.attention_workspace_bytes(input_.attention, args)));
+  const std::int64_t flops = 4 * q_width_ * attention.dots;
+  work_.attention_dots.push_back(attention.dots);
+  work_.attention_dots_newest_row.push_back(attention.dots_newest_row);
+  work_.attention_flops += flops;
+  noted_flops_ += flops;
+  if (!cache_.keeps_tokens()) return;
+  const std::int64_t position_bytes = 2 * kv_width_ * static_cast<std::int64_t>(dtype_bytes(args.kv.dtype));
+  for (const SequenceSpan& span : args.seqs) {
+    const std::int64_t read = visible_positions(span, config_.sliding_window) * position_bytes;
+    work_.kv_read_bytes += read;
+    noted_kv_read_bytes_ += read;
+  }
 }
 
 void ForwardStep::mlp(const PackedLayer& weights) {
@@ -236,7 +300,7 @@ void ForwardStep::mlp(const PackedLayer& weights) {
   note("MLP down projection + residual", "block out", {rows_.n, hidden_});
 }
 
-void ForwardStep::head(float* logits) {
+void ForwardStep::head() {
   const auto n = static_cast<std::int64_t>(input_.logit_rows.size());
   Workspace& workspace = context_.workspace;
   const float* rows = rows_.residual;
@@ -248,7 +312,7 @@ void ForwardStep::head(float* logits) {
   float* normed = workspace.floats(Scratch::normed, n * hidden_);
   norm(rows, n, context_.weights.final_norm, context_.weights.final_norm_bias, normed);
   note("final norm", "normed", {n, hidden_});
-  multiply(*context_.weights.lm_head, {}, normed, n, logits, config_.vocab_size, false);
+  multiply(*context_.weights.lm_head, {}, normed, n, logits_, config_.vocab_size, false);
   note("LM head", "logits", {n, config_.vocab_size});
 }
 
@@ -283,6 +347,7 @@ void ForwardStep::use(const PackedVector& vector) {
 
 /// Reports a tensor with the FLOPs and bytes counted since the last such report.
 void ForwardStep::note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
+  if (recording_) ops_.name_recorded(name, layer_);
   report({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_,
           noted_kv_read_bytes_, noted_kv_write_bytes_});
   noted_flops_ = 0;

@@ -1,8 +1,10 @@
-// One step of the transformer: walks the layers, issues every operation, counts it and tells the observer.
+// One step of the transformer: walks the layers, issues every operation, counts it and tells the observer. A recorded
+// step stays alive beside its graph: it holds what the graph reads and counts what a run did.
 #pragma once
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -25,18 +27,41 @@ struct ForwardContext {
 
 class ForwardStep {
  public:
-  ForwardStep(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune,
-              StepObserver* observer);
+  /// logits [n_logit_rows, vocab_size]. Of `input` a copy is kept.
+  ForwardStep(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune, float* logits);
+  ForwardStep(const ForwardStep&) = delete;  // graphs point into it
+  ForwardStep& operator=(const ForwardStep&) = delete;
 
-  /// logits [n_logit_rows, vocab_size].
-  WorkCounters run(float* logits);
+  /// Runs each operation as it comes.
+  WorkCounters run(StepObserver* observer);
+
+  /// Describes the step without running it.
+  std::unique_ptr<RecordedGraph> record();
+  /// Whether the recorded graph would compute a step with these arguments: lengths, ids, positions and pages may
+  /// differ, the shape of the batch and every buffer are the same.
+  bool serves(const ForwardContext& context, const StepInput& input, const KvCache& cache, bool prune,
+              const float* logits) const;
+  /// Puts another step's input where the graph reads it, and starts that step of the cache.
+  void take(const StepInput& input);
+  /// What the graph did in its last run.
+  WorkCounters count(const RecordedGraph& graph);
 
  private:
   /// Rows that flow through a part of the network, and their part of each sequence.
   struct Rows {
     float* residual;  // [n, hidden]
     std::int64_t n;
-    std::vector<SequenceSpan> spans;  // [n_seqs] in batch order, for attention
+    std::span<const SequenceSpan> spans;  // [n_seqs] in batch order, for attention
+  };
+
+  /// A StepInput that owns its arrays; between steps of one shape they keep their addresses.
+  struct OwnInput {
+    std::vector<std::int32_t> tokens;
+    std::vector<std::int32_t> positions;
+    std::vector<SequenceSpan> seqs;
+    std::vector<std::int64_t> seq_ids;
+    std::vector<std::int64_t> logit_rows;
+    AttentionKind attention;
   };
 
   struct QueryRows {
@@ -44,6 +69,8 @@ class ForwardStep {
     std::int64_t stride;
   };
 
+  void find_kept_rows();
+  void issue();
   void embed();
   void layer(std::int64_t l);
   QueryRows project_and_append(const PackedLayer& weights);
@@ -52,8 +79,10 @@ class ForwardStep {
   void rotate(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads, const PackedVector& head_norm,
               const std::int32_t* positions);
   void attend(const QueryRows& queries);
+  void count_attention(const AttentionArgs& args, const AttentionWork& attention);
+  void finish_counting();
   void mlp(const PackedLayer& weights);
-  void head(float* logits);
+  void head();
   void keep_logit_rows(const float* normed);
 
   void norm(const float* x, std::int64_t n, const PackedVector& weight, const PackedVector& bias, float* y);
@@ -64,13 +93,15 @@ class ForwardStep {
   void note_part(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape);
   void report(const OperationRecord& record) const;
 
-  const ForwardContext& context_;
+  ForwardContext context_;
   const ModelConfig& config_;
   Operations& ops_;
-  const StepInput& input_;
+  OwnInput input_;
   KvCache& cache_;
   bool prune_;
-  StepObserver* observer_;
+  float* logits_;
+  StepObserver* observer_ = nullptr;
+  bool recording_ = false;
 
   std::int64_t n_tokens_;
   std::int64_t hidden_;
@@ -80,12 +111,15 @@ class ForwardStep {
   std::size_t weight_element_bytes_;
   std::int64_t layer_ = -1;
   Rows rows_;
-  std::vector<std::int32_t> kept_positions_;  // [n_logit_rows] of a pruned layer
-  WorkCounters work_;
-  std::int64_t noted_flops_ = 0;           // counted since the last note
-  std::int64_t noted_weight_bytes_ = 0;    // the same
-  std::int64_t noted_kv_read_bytes_ = 0;   // the same
-  std::int64_t noted_kv_write_bytes_ = 0;  // the same
+  std::vector<SequenceSpan> kept_spans_;       // [n_seqs] of a pruned layer
+  std::vector<std::int32_t> kept_positions_;   // [n_logit_rows] the same
+  std::vector<AttentionArgs> attention_args_;  // [layers with attention] of a recorded step
+  std::int64_t workspace_growths_ = 0;         // when the step was recorded
+  WorkCounters work_;                          // of a recorded step all but attention
+  std::int64_t noted_flops_ = 0;               // counted since the last note
+  std::int64_t noted_weight_bytes_ = 0;        // the same
+  std::int64_t noted_kv_read_bytes_ = 0;       // the same
+  std::int64_t noted_kv_write_bytes_ = 0;      // the same
 };
 
 }  // namespace kvlab

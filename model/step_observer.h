@@ -1,4 +1,5 @@
-// Tells a listener every operation of a step as it is issued: what `trace` prints and profiler ranges name.
+// Tells a listener every operation of a step as it is issued: what `trace` prints and profiler ranges name. A step with
+// a listener runs operation by operation, with execution=graph as well.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 #include "kernels/error.h"
 #include "model/forward_step.h"
 #include "model/packed_weights.h"
+#include "model/recorded_step.h"
 #include "model/rope.h"
 #include "model/workspace.h"
 
@@ -46,7 +47,8 @@ struct Transformer::State {
   Workspace workspace;
   PackedVector rope;  // [rope_positions, head_dim]
   std::int64_t rope_positions = 0;
-  std::int64_t attention_scratch_bytes = 0;
+  std::int64_t activation_bytes = 0;         // of the last step
+  std::int64_t attention_scratch_bytes = 0;  // the same
 };
 
 Transformer::Transformer(std::shared_ptr<Operations> ops, std::shared_ptr<const WeightSource> weights,
@@ -70,8 +72,7 @@ bool Transformer::same_weights(const Variant& a, const Variant& b) {
 }
 
 WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prune, std::span<float> logits,
-                               StepObserver* observer) {
-  state_->workspace.begin_step();
+                               StepObserver* observer, RecordedStep* recorded) {
   state_->attention_scratch_bytes = 0;
   std::int64_t n_positions = 0;
   for (const SequenceSpan& seq : input.seqs) n_positions = std::max(n_positions, seq.kv_len);
@@ -81,11 +82,17 @@ WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prun
                                state_->workspace,
                                state_->rope_table_for(n_positions),
                                state_->attention_scratch_bytes};
-  return ForwardStep(context, input, cache, prune, observer).run(logits.data());
+  if (recorded != nullptr && observer == nullptr) {
+    WorkCounters work = recorded->run(context, input, cache, prune, logits.data());
+    state_->activation_bytes = recorded->activation_bytes();
+    return work;
+  }
+  state_->workspace.begin_step();
+  WorkCounters work = ForwardStep(context, input, cache, prune, logits.data()).run(observer);
+  state_->activation_bytes = state_->workspace.step_bytes();
+  return work;
 }
 
-std::int64_t Transformer::workspace_bytes() const {
-  return state_->workspace.step_bytes() + state_->attention_scratch_bytes;
-}
+std::int64_t Transformer::workspace_bytes() const { return state_->activation_bytes + state_->attention_scratch_bytes; }
 
 }  // namespace kvlab

@@ -18,6 +18,8 @@
 
 namespace kvlab {
 
+class RecordedStep;
+
 struct StepInput {
   std::span<const std::int32_t> tokens;     // [n_tokens]
   std::span<const std::int32_t> positions;  // [n_tokens]
@@ -44,9 +46,11 @@ class Transformer {
   static bool same_weights(const Variant& a, const Variant& b);
 
   /// Runs one step and writes logits [logit_rows.size(), vocab_size]. The cache has room (see KvCache::reserve).
-  /// `prune`: the last layer computes only what logit_rows need, K and V apart.
+  /// `prune`: the last layer computes only what logit_rows need, K and V apart. With `recorded` the step is described
+  /// first and run as one graph, which later steps of that shape run again; an observer hears operations one by one,
+  /// so a step that is observed is not recorded.
   WorkCounters step(const StepInput& input, KvCache& cache, bool prune, std::span<float> logits,
-                    StepObserver* observer = nullptr);
+                    StepObserver* observer = nullptr, RecordedStep* recorded = nullptr);
 
   /// Bytes of activations and scratch that the last step used (SPEC S25).
   std::int64_t workspace_bytes() const;

@@ -40,9 +40,13 @@ class Workspace {
     if (buffer == nullptr || buffer->bytes() < bytes) {
       buffer.reset();
       buffer = ops_.allocate(bytes);
+      ++growths_;
     }
     return static_cast<float*>(buffer->data());
   }
+
+  /// Pointers handed out are good while this number stays.
+  std::int64_t growths() const { return growths_; }
 
   /// What the step asked for; memory that only a larger step needed does not count.
   std::int64_t step_bytes() const {
@@ -55,6 +59,7 @@ class Workspace {
   Operations& ops_;
   std::array<std::unique_ptr<Buffer>, kPurposes> buffers_;
   std::array<std::size_t, kPurposes> asked_bytes_{};
+  std::int64_t growths_ = 0;
 };
 
 }  // namespace kvlab

@@ -175,7 +175,10 @@ std::vector<Axis> make_axes() {
                   &Variant::decode_attention, attention_choices()),
       heads_axis(),
       choice_axis("execution", "how operations are issued", &Variant::execution,
-                  {{ExecutionKind::eager, "eager", "each operation is launched as it comes"}}),
+                  {{ExecutionKind::eager, "eager", "each operation is launched as it comes"},
+                   {ExecutionKind::graph, "graph",
+                    "a step is recorded once, prefill as well as decode, and replayed in one parallel region while the "
+                    "batch keeps its shape; with cache=none no shape comes twice and each step is recorded"}}),
       choice_axis("logits", "which rows go through the LM head", &Variant::logits,
                   {{LogitsKind::last, "last", "the newest row of a sequence, all that the next token needs"},
                    {LogitsKind::all, "all", "every row of the pass"}}),

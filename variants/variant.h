@@ -14,7 +14,7 @@ enum class HeadsKind { model, mha, mqa, gqa };
 enum class LogitsKind { last, all };
 enum class PruneKind { none, last_layer };
 enum class ProjectionKind { fused, separate };
-enum class ExecutionKind { eager };
+enum class ExecutionKind { eager, graph };
 enum class SamplingKind { host };
 
 struct Variant {

@@ -13,8 +13,6 @@
 
 #include <algorithm>
 
-#include "kernels/cpu/threads.h"
-
 HWY_BEFORE_NAMESPACE();
 namespace kvlab::cpu::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -78,17 +76,26 @@ constexpr std::int64_t kSpan = 4096;   // values a thread takes at a time
 
 }  // namespace
 
-void silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out, int n_threads) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(n_rows* width* kExpCost, n_rows, n_threads))
-  for (std::int64_t r = 0; r < n_rows; ++r) {
+int silu_multiply_lanes(std::int64_t n_rows, std::int64_t width, int n_threads) {
+  return threads_for(n_rows * width * kExpCost, n_rows, n_threads);
+}
+
+void silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out, Share share) {
+  const ItemRange rows = part_of(n_rows, share);
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
     const float* row = gate_up + r * 2 * width;
     HWY_DYNAMIC_DISPATCH(silu_multiply_span)(row, row + width, width, out + r * width);
   }
 }
 
-void gelu(float* x, std::int64_t n_values, int n_threads) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(n_values* kExpCost, n_values / kSpan, n_threads))
-  for (std::int64_t i = 0; i < n_values; i += kSpan) {
+int gelu_lanes(std::int64_t n_values, int n_threads) {
+  return threads_for(n_values * kExpCost, n_values / kSpan, n_threads);
+}
+
+void gelu(float* x, std::int64_t n_values, Share share) {
+  const ItemRange spans = part_of((n_values + kSpan - 1) / kSpan, share);
+  const std::int64_t last = std::min(spans.last * kSpan, n_values);
+  for (std::int64_t i = spans.first * kSpan; i < last; i += kSpan) {
     HWY_DYNAMIC_DISPATCH(gelu_span)(x + i, std::min(kSpan, n_values - i));
   }
 }

@@ -17,17 +17,18 @@ void store_row(const float* row, std::int64_t head_dim, const KvView& view, void
 
 }  // namespace
 
-void append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
-            std::int64_t n_kv_heads, std::int64_t head_dim, const KvView& view) {
-  check_view(view, seqs);
-  for (std::size_t s = 0; s < seqs.size(); ++s) {
-    for (std::int64_t i = 0; i < seqs[s].n_queries; ++i) {
-      const std::int64_t pos = seqs[s].kv_len - seqs[s].n_queries + i;
-      const std::int64_t row = (seqs[s].first_row + i) * stride;
-      for (std::int64_t h = 0; h < n_kv_heads; ++h) {
-        const std::int64_t offset = kv_offset(view, static_cast<std::int64_t>(s), h, pos);
-        store_row(k + row + h * head_dim, head_dim, view, view.k, offset);
-        if (v != nullptr) store_row(v + row + h * head_dim, head_dim, view, view.v, offset);
+void append(const AppendArgs& args) {
+  check_view(args.view, args.seqs);
+  for (std::size_t s = 0; s < args.seqs.size(); ++s) {
+    const SequenceSpan& span = args.seqs[s];
+    for (std::int64_t i = 0; i < span.n_queries; ++i) {
+      const std::int64_t pos = span.kv_len - span.n_queries + i;
+      const std::int64_t row = (span.first_row + i) * args.stride;
+      for (std::int64_t h = 0; h < args.n_kv_heads; ++h) {
+        const std::int64_t offset = kv_offset(args.view, static_cast<std::int64_t>(s), h, pos);
+        const std::int64_t head = row + h * args.head_dim;
+        store_row(args.k + head, args.head_dim, args.view, args.view.k, offset);
+        if (args.v != nullptr) store_row(args.v + head, args.head_dim, args.view, args.view.v, offset);
       }
     }
   }

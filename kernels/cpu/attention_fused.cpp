@@ -1,6 +1,4 @@
 // Fused attention: blocked online softmax, split over the keys when there are few query rows.
-#include <omp.h>
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -8,7 +6,6 @@
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/kv_rows.h"
-#include "kernels/cpu/threads.h"
 
 namespace kvlab::cpu {
 namespace {
@@ -94,10 +91,10 @@ class ItemPass {
   ItemPass(const AttentionArgs& args, const Plan& plan, const Item& item)
       : args_(args), plan_(plan), item_(item), span_(args.seqs[static_cast<std::size_t>(item.seq)]) {}
 
-  /// `scratch` [2, kRowBlock, state].
-  AttentionWork run(float* scratch) {
-    if (item_.partials != nullptr) {
-      absorb_split(item_.first_split, item_.partials);
+  /// `scratch` [2, kRowBlock, state]; `partials` those of all items.
+  AttentionWork run(float* scratch, float* partials) {
+    if (item_.partials != FusedAttention::kMergesItself) {
+      absorb_split(item_.first_split, partials + item_.partials);
       return work_;
     }
     float* parts = scratch + kRowBlock * plan_.state;
@@ -169,7 +166,7 @@ class ItemPass {
 
 /// Lists a sequence's items; those that split over threads get their place in `partials`, which moves on.
 void list_items(const AttentionArgs& args, const Plan& plan, std::int64_t seq, std::vector<Item>& items,
-                float*& partials) {
+                std::int64_t& partials) {
   const SequenceSpan& span = args.seqs[static_cast<std::size_t>(seq)];
   const std::int64_t n_splits = ceil_div(span.kv_len, kSplitKeys);
   const std::int64_t n_rows = span.n_queries * plan.group;
@@ -177,7 +174,7 @@ void list_items(const AttentionArgs& args, const Plan& plan, std::int64_t seq, s
     for (std::int64_t row = 0; row < n_rows; row += kRowBlock) {
       const std::int64_t block = std::min(kRowBlock, n_rows - row);
       if (!splits_over_threads(span)) {
-        items.push_back({seq, kv_head, row, block, 0, n_splits, nullptr});
+        items.push_back({seq, kv_head, row, block, 0, n_splits, FusedAttention::kMergesItself});
         continue;
       }
       for (std::int64_t split = 0; split < n_splits; ++split) {
@@ -189,13 +186,14 @@ void list_items(const AttentionArgs& args, const Plan& plan, std::int64_t seq, s
 }
 
 /// Merges the splits of one block, which stand one after the other from `first` on. `total` [state].
-void merge_splits(const AttentionArgs& args, const Plan& plan, const Item* first, std::int64_t n_splits, float* total) {
+void merge_splits(const AttentionArgs& args, const Plan& plan, const Item* first, std::int64_t n_splits,
+                  float* partials, float* total) {
   const SequenceSpan& span = args.seqs[static_cast<std::size_t>(first->seq)];
   for (std::int64_t r = 0; r < first->n_rows; ++r) {
     const State row{total, args.head_dim};
     row.clear();
     for (std::int64_t split = 0; split < n_splits; ++split) {
-      merge({first[split].partials + r * plan.state, args.head_dim}, row);
+      merge({partials + first[split].partials + r * plan.state, args.head_dim}, row);
     }
     const std::int64_t index = first->first_row + r;
     const std::int64_t head = first->kv_head * plan.group + index % plan.group;
@@ -209,31 +207,47 @@ std::size_t FusedAttention::workspace_bytes(const AttentionArgs& args, int n_thr
   return static_cast<std::size_t>(Plan(args, n_threads).scratch_floats()) * sizeof(float);
 }
 
-AttentionWork FusedAttention::run(const AttentionArgs& args, int n_threads) {
-  const Plan plan(args, n_threads);
-  float* scratch = scratch_.reserve(plan.scratch_floats());
-  float* partials = scratch + plan.threads * plan.thread_floats();
+Lanes FusedAttention::prepare() {
+  check_view(args_.kv, args_.seqs);
+  const Plan plan(args_, n_threads_);
+  scratch_.reserve(plan.scratch_floats());
   items_.clear();
-  for (std::size_t s = 0; s < args.seqs.size(); ++s) {
-    list_items(args, plan, static_cast<std::int64_t>(s), items_, partials);
+  std::int64_t partials = 0;
+  for (std::size_t s = 0; s < args_.seqs.size(); ++s) {
+    list_items(args_, plan, static_cast<std::int64_t>(s), items_, partials);
   }
+  start_counting(plan.threads);
+  return {plan.threads, plan.partial_states > 0 ? 1 : 0};
+}
+
+void FusedAttention::run(int stage, Share share) {
+  if (stage == 0) {
+    compute_items(share);
+  } else {
+    merge_all();
+  }
+}
+
+void FusedAttention::compute_items(Share share) {
+  const Plan plan(args_, n_threads_);
+  float* scratch = scratch_.data() + share.lane * plan.thread_floats();
+  float* partials = scratch_.data() + plan.threads * plan.thread_floats();
   const auto n_items = static_cast<std::int64_t>(items_.size());
-  std::int64_t dots = 0;
-  std::int64_t dots_newest_row = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(plan.threads) reduction(+ : dots, dots_newest_row)
-  for (std::int64_t i = 0; i < n_items; ++i) {
-    ItemPass pass(args, plan, items_[static_cast<std::size_t>(i)]);
-    const AttentionWork work = pass.run(scratch + omp_get_thread_num() * plan.thread_floats());
-    dots += work.dots;
-    dots_newest_row += work.dots_newest_row;
+  AttentionWork work;
+  for (std::int64_t i = next_item_++; i < n_items; i = next_item_++) {
+    work += ItemPass(args_, plan, items_[static_cast<std::size_t>(i)]).run(scratch, partials);
   }
-  for (std::int64_t i = 0; i < n_items; ++i) {
-    const Item& item = items_[static_cast<std::size_t>(i)];
-    if (item.partials == nullptr || item.first_split != 0) continue;
-    const std::int64_t kv_len = args.seqs[static_cast<std::size_t>(item.seq)].kv_len;
-    merge_splits(args, plan, &item, ceil_div(kv_len, kSplitKeys), scratch);
+  lane_work_[static_cast<std::size_t>(share.lane)] = work;
+}
+
+void FusedAttention::merge_all() {
+  const Plan plan(args_, n_threads_);
+  float* partials = scratch_.data() + plan.threads * plan.thread_floats();
+  for (const Item& item : items_) {
+    if (item.partials == kMergesItself || item.first_split != 0) continue;
+    const std::int64_t kv_len = args_.seqs[static_cast<std::size_t>(item.seq)].kv_len;
+    merge_splits(args_, plan, &item, ceil_div(kv_len, kSplitKeys), partials, scratch_.data());
   }
-  return {dots, dots_newest_row};
 }
 
 }  // namespace kvlab::cpu

@@ -1,14 +1,11 @@
 // Naive attention: one (sequence, query head) at a time, scores materialised, one pass each for scores, softmax,
 // values.
-#include <omp.h>
-
 #include <algorithm>
 #include <limits>
 
 #include "kernels/cpu/attention.h"
 #include "kernels/cpu/attention_rows.h"
 #include "kernels/cpu/kv_rows.h"
-#include "kernels/cpu/threads.h"
 
 namespace kvlab::cpu {
 namespace {
@@ -109,24 +106,24 @@ std::size_t NaiveAttention::workspace_bytes(const AttentionArgs& args, int n_thr
   return static_cast<std::size_t>(threads_of(args, n_threads) * scores_per_thread(args)) * sizeof(float);
 }
 
-AttentionWork NaiveAttention::run(const AttentionArgs& args, int n_threads) {
-  const int threads = threads_of(args, n_threads);
-  const std::int64_t n_scores = scores_per_thread(args);
-  float* scores = scratch_.reserve(threads * n_scores);
-  const std::int64_t n_items = static_cast<std::int64_t>(args.seqs.size()) * args.n_heads;
-  std::int64_t dots = 0;
-  std::int64_t dots_newest_row = 0;
-#pragma omp parallel for schedule(dynamic, 1) num_threads(threads) reduction(+ : dots, dots_newest_row)
-  for (std::int64_t item = 0; item < n_items; ++item) {
-    const std::int64_t head = item % args.n_heads;
-    HeadPass pass(args, item / args.n_heads, head, scores + omp_get_thread_num() * n_scores);
-    const AttentionWork work = pass.run();
-    if (head == 0) {
-      dots += work.dots;
-      dots_newest_row += work.dots_newest_row;
-    }
+Lanes NaiveAttention::prepare() {
+  check_view(args_.kv, args_.seqs);
+  const int n_lanes = threads_of(args_, n_threads_);
+  scratch_.reserve(n_lanes * scores_per_thread(args_));
+  start_counting(n_lanes);
+  return {n_lanes, 0};
+}
+
+void NaiveAttention::run(int /*stage*/, Share share) {
+  float* scores = scratch_.data() + share.lane * scores_per_thread(args_);
+  const std::int64_t n_items = static_cast<std::int64_t>(args_.seqs.size()) * args_.n_heads;
+  AttentionWork work;
+  for (std::int64_t item = next_item_++; item < n_items; item = next_item_++) {
+    const std::int64_t head = item % args_.n_heads;
+    const AttentionWork done = HeadPass(args_, item / args_.n_heads, head, scores).run();
+    if (head == 0) work += done;
   }
-  return {dots, dots_newest_row};
+  lane_work_[static_cast<std::size_t>(share.lane)] = work;
 }
 
 }  // namespace kvlab::cpu

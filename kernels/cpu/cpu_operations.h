@@ -1,7 +1,9 @@
-// The CPU backend's operation table: hands each operation to its kernel and keeps what kernels reuse between calls.
+// The CPU backend's operation table: runs each operation in a parallel region of its own, or records it; keeps what
+// kernels reuse between calls.
 #pragma once
 
 #include "kernels/cpu/attention.h"
+#include "kernels/cpu/cpu_graph.h"
 #include "kernels/cpu/packed_f32.h"
 #include "kernels/operations.h"
 
@@ -35,14 +37,28 @@ class CpuOperations final : public Operations {
   void gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows, std::int64_t width,
                    float* dst, std::int64_t dst_stride) override;
 
+  void begin_recording() override;
+  void name_recorded(std::string_view name, std::int64_t layer) override;
+  /// The graph uses this table's scratch: one caller at a time, as for operations.
+  std::unique_ptr<RecordedGraph> end_recording() override;
+
   /// Bytes of attention scratch now held: the largest call so far.
   std::size_t held_bytes(AttentionKind kind) const;
 
  private:
+  /// Runs part(Share) for `n_lanes` lanes now, or records it with describe(), its GraphNode.
+  template <class Part, class Describe>
+  void issue(int n_lanes, const Part& part, const Describe& describe);
+  std::unique_ptr<AttentionCall> new_attention(AttentionKind kind);
+  GraphNode attention_node(AttentionKind kind, const AttentionArgs& args) const;
+
   int n_threads_;
   F32Products f32_products_;
-  NaiveAttention naive_;
+  Scratch naive_scratch_;
+  Scratch fused_scratch_;
+  NaiveAttention naive_;  // of operations that run by themselves
   FusedAttention fused_;
+  std::unique_ptr<CpuGraph> recording_;  // null: operations run
 };
 
 }  // namespace kvlab::cpu

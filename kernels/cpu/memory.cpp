@@ -27,7 +27,7 @@ float* Scratch::reserve(std::int64_t n_floats) {
     buffer_.reset();
     buffer_ = std::make_unique<AlignedBuffer>(needed);
   }
-  return buffer_ ? static_cast<float*>(buffer_->data()) : nullptr;
+  return data();
 }
 
 }  // namespace kvlab::cpu

@@ -29,6 +29,8 @@ class Scratch {
  public:
   /// At least `n_floats` floats; what an earlier call left there is undefined.
   float* reserve(std::int64_t n_floats);
+  /// What the last `reserve` gave.
+  float* data() const { return buffer_ ? static_cast<float*>(buffer_->data()) : nullptr; }
   std::size_t bytes() const { return buffer_ ? buffer_->bytes() : 0; }
 
  private:

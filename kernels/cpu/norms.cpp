@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/threads.h"
 
 namespace kvlab::cpu {
 namespace {
@@ -30,9 +29,9 @@ float sum_powers(const float* x, std::int64_t width, float shift) {
 }  // namespace
 
 void rms_norm(Rows<const float> x, std::int64_t n_rows, std::int64_t width, const float* weight, float eps,
-              Rows<float> y, int n_threads) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(n_rows* width, n_rows, n_threads))
-  for (std::int64_t r = 0; r < n_rows; ++r) {
+              Rows<float> y, Share share) {
+  const ItemRange rows = part_of(n_rows, share);
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
     const float* in = x.data + r * x.stride;
     float* out = y.data + r * y.stride;
     const float mean_square = sum_powers<2>(in, width, 0.0F) / static_cast<float>(width);
@@ -42,9 +41,9 @@ void rms_norm(Rows<const float> x, std::int64_t n_rows, std::int64_t width, cons
 }
 
 void layer_norm(Rows<const float> x, std::int64_t n_rows, std::int64_t width, const float* weight, const float* bias,
-                float eps, Rows<float> y, int n_threads) {
-#pragma omp parallel for schedule(static) num_threads(threads_for(n_rows* width, n_rows, n_threads))
-  for (std::int64_t r = 0; r < n_rows; ++r) {
+                float eps, Rows<float> y, Share share) {
+  const ItemRange rows = part_of(n_rows, share);
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
     const float* in = x.data + r * x.stride;
     float* out = y.data + r * y.stride;
     const float mean = sum_powers<1>(in, width, 0.0F) / static_cast<float>(width);

@@ -33,17 +33,26 @@ class PackedBf16 final : public CpuMatrix {
   DType dtype() const override { return DType::bf16; }
 
   void multiply(const ProductArgs& args, int n_threads) const override {
-    const std::int64_t n_groups = ceil_div(n_tiles_, kTilesPerGroup);
-    const int threads = threads_for(args.n_rows * n_out_ * n_in_, n_groups, n_threads);
-#pragma omp parallel for schedule(static, 1) num_threads(threads)
-    for (int part = 0; part < threads; ++part) {
-      const std::int64_t first = n_groups * part / threads * kTilesPerGroup;
-      const std::int64_t last = std::min(n_groups * (part + 1) / threads * kTilesPerGroup, n_tiles_);
-      if (first < last) multiply_tiles(tiles_, args, first, last);
-    }
+    share_out(lanes(args, n_threads), [&](Share share) { multiply_part(args, share); });
+  }
+
+  std::unique_ptr<Task> record(const ProductArgs& args, int n_threads) const override {
+    const auto part = [this, args](Share share) { multiply_part(args, share); };
+    return std::make_unique<FixedTask<decltype(part)>>(lanes(args, n_threads), part);
   }
 
  private:
+  int lanes(const ProductArgs& args, int n_threads) const {
+    return threads_for(args.n_rows * n_out_ * n_in_, ceil_div(n_tiles_, kTilesPerGroup), n_threads);
+  }
+
+  void multiply_part(const ProductArgs& args, Share share) const {
+    const ItemRange groups = part_of(ceil_div(n_tiles_, kTilesPerGroup), share);
+    const std::int64_t first = groups.first * kTilesPerGroup;
+    const std::int64_t last = std::min(groups.last * kTilesPerGroup, n_tiles_);
+    if (first < last) multiply_tiles(tiles_, args, first, last);
+  }
+
   std::int64_t n_out_;
   std::int64_t n_in_;
   std::int64_t n_tiles_;

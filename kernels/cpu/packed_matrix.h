@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
+#include "kernels/cpu/task.h"
 #include "kernels/operations.h"
 
 namespace kvlab::cpu {
@@ -21,6 +23,8 @@ class CpuMatrix : public PackedMatrix {
  public:
   /// y = x W^T (+ bias) (+ y). n_rows >= 1; x and y do not overlap.
   virtual void multiply(const ProductArgs& args, int n_threads) const = 0;
+  /// The same product for a recorded graph, cut by output features. The matrix outlives the task.
+  virtual std::unique_ptr<Task> record(const ProductArgs& args, int n_threads) const = 0;
 };
 
 }  // namespace kvlab::cpu

@@ -1,14 +1,13 @@
 // Rotary positions: one pass over the rows, angles from a table.
 #include "kernels/cpu/rows.h"
-#include "kernels/cpu/threads.h"
 
 namespace kvlab::cpu {
 
 void rope(Rows<float> x, std::int64_t n_rows, std::int64_t n_heads, std::int64_t head_dim,
-          const std::int32_t* positions, const float* cos_sin, int n_threads) {
+          const std::int32_t* positions, const float* cos_sin, Share share) {
   const std::int64_t half = head_dim / 2;
-#pragma omp parallel for schedule(static) num_threads(threads_for(n_rows* n_heads* head_dim, n_rows, n_threads))
-  for (std::int64_t r = 0; r < n_rows; ++r) {
+  const ItemRange rows = part_of(n_rows, share);
+  for (std::int64_t r = rows.first; r < rows.last; ++r) {
     const float* cosines = cos_sin + positions[r] * head_dim;
     const float* sines = cosines + half;
     for (std::int64_t h = 0; h < n_heads; ++h) {

@@ -53,12 +53,17 @@ std::unique_ptr<PackedMatrix> pack_table(const HostMatrix& table, DType storage)
   return std::make_unique<Table>(table, storage);
 }
 
+void check_table(const PackedMatrix& table) {
+  if (dynamic_cast<const Table*>(&table) == nullptr) {
+    throw std::invalid_argument("embed: the matrix was not packed by pack_table");
+  }
+}
+
 void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) {
-  const auto* rows = dynamic_cast<const Table*>(&table);
-  if (rows == nullptr) throw std::invalid_argument("embed: the matrix was not packed by pack_table");
+  const auto& rows = static_cast<const Table&>(table);
   for (const std::int32_t id : ids) {
-    rows->read_row(id, out, accumulate);
-    out += rows->n_in();
+    rows.read_row(id, out, accumulate);
+    out += rows.n_in();
   }
 }
 

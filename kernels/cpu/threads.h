@@ -1,17 +1,28 @@
-// When a parallel region pays: tiny models must not wake threads for a microsecond of work.
+// Parallel regions over shares. Only sources compiled for OpenMP include this.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
+#include <omp.h>
+
+#include "kernels/cpu/share.h"
 
 namespace kvlab::cpu {
 
-/// Multiply-adds (or elements of a costly loop) below which one thread is quicker than a parallel region.
-constexpr std::int64_t kSerialWork = 100'000;
+/// Inside a region: calls run(Share) for the lanes that fall to this thread, whatever size the team came out.
+template <class Run>
+void for_own_lanes(int n_lanes, const Run& run) {
+  const int team = omp_get_num_threads();
+  for (int lane = omp_get_thread_num(); lane < n_lanes; lane += team) run(Share{lane, n_lanes});
+}
 
-/// Threads for `n_items` independent items that take `work` in all.
-constexpr int threads_for(std::int64_t work, std::int64_t n_items, int n_threads) {
-  return work < kSerialWork ? 1 : static_cast<int>(std::clamp<std::int64_t>(n_items, 1, n_threads));
+/// Calls run(Share) once for each of `n_lanes` lanes, in a parallel region where there are several.
+template <class Run>
+void share_out(int n_lanes, const Run& run) {
+  if (n_lanes == 1) {
+    run(Share{});
+    return;
+  }
+#pragma omp parallel num_threads(n_lanes)
+  for_own_lanes(n_lanes, run);
 }
 
 }  // namespace kvlab::cpu

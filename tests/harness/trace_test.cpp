@@ -1,12 +1,14 @@
 // SPEC S13's shapes as a decoder of that shape really runs them.
 #include "harness/trace.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
 #include "harness/accounting.h"
+#include "harness/graph_dot.h"
 #include "tests/harness/shapes.h"
 #include "variants/registry.h"
 
@@ -174,6 +176,31 @@ TEST(Trace, TableAndJsonHoldEveryOperation) {
   const auto lines = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
   EXPECT_EQ(lines, phases[0].operations.size() + phases[1].operations.size() + 2 * 4);
   EXPECT_NE(table.find("(5,5)"), std::string::npos);
+}
+
+TEST(SpecS19, TheRecordedGraphIsDrawnWithOperationsAndShapes) {
+  Variant variant;
+  variant.execution = ExecutionKind::graph;
+  Transformer transformer(make_cpu_operations(1), make_synthetic_weights(testing_shapes::toy(), 1), variant);
+  Decoder decoder(transformer, variant, 1, 6);
+  const std::string text = trace_dot(decoder, kPrompt);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '{'), std::count(text.begin(), text.end(), '}'));
+  const std::string prefill = text.substr(0, text.find("cluster_decode"));
+  const std::string decode = text.substr(text.find("cluster_decode"));
+  // The step before pruning of the worked example: 3 layers, S13's shapes.
+  using testing::HasSubstr;
+  EXPECT_THAT(prefill, HasSubstr("label=\"QKV projection 2\\nmatmul W (12,4)\""));
+  EXPECT_THAT(prefill, HasSubstr("label=\"Q (5,4)\""));
+  EXPECT_THAT(prefill, HasSubstr("label=\"K (5,4)\""));
+  EXPECT_THAT(prefill, HasSubstr("label=\"(5,8)\""));
+  EXPECT_THAT(decode, HasSubstr("label=\"Q (1,4)\""));
+  EXPECT_THAT(decode, HasSubstr("label=\"V (6,4)\"")) << "the cache holds six";
+  EXPECT_THAT(decode, HasSubstr("_logits [label=\"(1,12)\"]"));
+  // Each operation hangs together: all but the first read what another wrote.
+  const std::vector<GraphNode>& nodes = decoder.graph()->nodes();
+  std::set<std::size_t> reached;
+  for (const GraphEdge& edge : graph_edges(nodes)) reached.insert(edge.to);
+  EXPECT_EQ(reached.size(), nodes.size() - 1);
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(SpecS21, EveryVariantHoldsTheProductAndEachOtherValueAlone) {
   }
   EXPECT_EQ(in_product, 32U);
   for (const char* alone : {"logits=all", "prune=last_layer", "projection=separate", "page_size=1", "prefill_chunk=7",
-                            "weight_dtype=bf16", "kv_dtype=bf16"}) {
+                            "weight_dtype=bf16", "kv_dtype=bf16", "execution=graph"}) {
     const auto found = std::count_if(all.begin(), all.end(), [&](const Variant& variant) {
       return variant_label(variant).ends_with(std::string(" ") + alone);
     });

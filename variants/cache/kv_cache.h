@@ -54,7 +54,9 @@ class KvCache {
   /// Stores the step's rows of one layer and returns the bytes written. `rows.q` is null when Q was not computed for
   /// all rows.
   virtual std::int64_t append(Operations& ops, std::int64_t layer, const QkvRows& rows) = 0;
-  /// K and V of one layer in the batch order of begin_step. Valid until the next begin_step.
+  /// K and V of one layer in the batch order of begin_step. Valid until the next begin_step; over steps of as many
+  /// sequences, and (without a cache) of as many rows, the view and the spans that append hands to operations stay the
+  /// same and only what they point to changes, so that a recorded graph can be run again.
   virtual KvView view(std::int64_t layer) const = 0;
   /// Forgets a sequence; its memory may serve another.
   virtual void release(std::int64_t seq) = 0;
