@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BINARY = os.environ.get("KVLAB_BINARY", "")
 SWEEPS = sorted((ROOT / "configs" / "sweeps").glob("*.json"))
 PRESETS = {"quickstart", "chat", "long-context", "cache", "paging", "heads", "attention", "batch", "depth", "prune",
-           "logits"}
+           "logits", "execution"}
 
 
 def read(path):
