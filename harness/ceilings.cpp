@@ -1,121 +1,23 @@
-// Measures memory bandwidth and matrix products with the threads, and the binding, that a run has.
+// Measures memory bandwidth, matrix products and barriers with the threads, and the binding, that a run has.
 #include "harness/ceilings.h"
 
 #include <omp.h>
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
-#include <cstring>
-#include <limits>
 #include <memory>
 
 #include "harness/machine.h"
+#include "harness/memory_streams.h"
+#include "harness/round.h"
+#include "harness/statistics.h"
 #include "kernels/operations.h"
 
 namespace kvlab {
 namespace {
 
-constexpr std::int64_t kWord = 8;
 constexpr std::int64_t kSquare = 2048;  // side of the matrices
-constexpr int kLeastPasses = 5;
-
-/// Four times the last-level cache and at least 256 MiB, as far as an eighth of the free memory allows.
-std::int64_t array_bytes() {
-  const std::int64_t wanted = std::max<std::int64_t>(std::int64_t{256} << 20, 4 * last_level_cache_bytes());
-  const std::int64_t allowed = read_machine().memory_available_bytes / 8;
-  return allowed > 0 ? std::min(wanted, allowed) : wanted;
-}
-
-/// Seconds of the fastest `pass` of those that fit `budget_s`, after a warm-up: other programs can only slow one down.
-template <typename Pass>
-double fastest_seconds(double budget_s, Pass pass) {
-  using Clock = std::chrono::steady_clock;
-  pass();
-  double fastest_s = std::numeric_limits<double>::infinity();
-  int n_passes = 0;
-  const auto begin = Clock::now();
-  while (n_passes < kLeastPasses || std::chrono::duration<double>(Clock::now() - begin).count() < budget_s) {
-    const auto start = Clock::now();
-    pass();
-    fastest_s = std::min(fastest_s, std::chrono::duration<double>(Clock::now() - start).count());
-    ++n_passes;
-  }
-  return fastest_s;
-}
-
-/// Arrays whose pages each thread touches first where it will use them.
-class Arrays {
- public:
-  Arrays(std::int64_t n_words, int threads)
-      : words_a_thread_(n_words / threads),
-        threads_(threads),
-        from_(new std::uint64_t[static_cast<std::size_t>(n_words)]),
-        to_(new std::uint64_t[static_cast<std::size_t>(n_words)]) {
-    for_each_part([](std::uint64_t* from, std::uint64_t* to, std::int64_t n) {
-      for (std::int64_t i = 0; i < n; ++i) from[i] = to[i] = static_cast<std::uint64_t>(i);
-    });
-  }
-
-  std::int64_t bytes() const { return words_a_thread_ * threads_ * kWord; }
-
-  /// part(from, to, n_words) on every thread.
-  template <typename Part>
-  void for_each_part(Part part) {
-#pragma omp parallel num_threads(threads_)
-    {
-      const std::int64_t begin = omp_get_thread_num() * words_a_thread_;
-      part(from_.get() + begin, to_.get() + begin, words_a_thread_);
-    }
-  }
-
- private:
-  std::int64_t words_a_thread_;
-  int threads_;
-  std::unique_ptr<std::uint64_t[]> from_;  // [n_words]
-  std::unique_ptr<std::uint64_t[]> to_;    // [n_words]
-};
-
-/// Integers, because a compiler may reorder their sum and so use vectors.
-std::uint64_t sum_words(const std::uint64_t* words, std::int64_t n) {
-  std::uint64_t a = 0;
-  std::uint64_t b = 0;
-  std::uint64_t c = 0;
-  std::uint64_t d = 0;
-  const std::int64_t quarter = n / 4;
-  for (std::int64_t i = 0; i < quarter; ++i) {
-    a += words[i];
-    b += words[quarter + i];
-    c += words[2 * quarter + i];
-    d += words[3 * quarter + i];
-  }
-  return a + b + c + d;
-}
-
-void measure_memory(Ceilings& ceilings, int threads, double budget_s) {
-  Arrays arrays(array_bytes() / kWord, threads);
-  std::atomic<std::uint64_t> sink{0};  // so that the sums are not optimised away
-  const double read_s = fastest_seconds(budget_s / 2, [&] {
-    arrays.for_each_part([&](std::uint64_t* from, std::uint64_t*, std::int64_t n) { sink += sum_words(from, n); });
-  });
-  const double copy_s = fastest_seconds(budget_s / 2, [&] {
-    arrays.for_each_part([](std::uint64_t* from, std::uint64_t* to, std::int64_t n) {
-      std::memcpy(to, from, static_cast<std::size_t>(n * kWord));
-    });
-  });
-  const auto bytes = static_cast<double>(arrays.bytes());
-  ceilings.read_bytes_per_s = bytes / read_s;
-  ceilings.copy_bytes_per_s = 2 * bytes / copy_s;
-}
-
-/// Values of order one that neither vanish nor repeat in a row.
-HostMatrix varied_matrix(std::int64_t rows, std::int64_t cols) {
-  HostMatrix matrix(rows, cols);
-  for (std::int64_t i = 0; i < rows * cols; ++i) {
-    matrix.values[static_cast<std::size_t>(i)] = static_cast<float>(i % 251 - 125) / 125.0F;
-  }
-  return matrix;
-}
+constexpr std::int64_t kEmptySteps = 2000;
 
 double gemm_flops_per_s(Operations& ops, DType storage, double budget_s) {
   const auto weight = ops.pack_matrix(varied_matrix(kSquare, kSquare), storage);
@@ -129,12 +31,53 @@ double gemm_flops_per_s(Operations& ops, DType storage, double budget_s) {
 
 }  // namespace
 
+HostMatrix varied_matrix(std::int64_t rows, std::int64_t cols) {
+  HostMatrix matrix(rows, cols);
+  for (std::int64_t i = 0; i < rows * cols; ++i) {
+    matrix.values[static_cast<std::size_t>(i)] = static_cast<float>(i % 251 - 125) / 125.0F;
+  }
+  return matrix;
+}
+
+std::int64_t main_memory_bytes() {
+  const std::int64_t wanted = std::max<std::int64_t>(std::int64_t{512} << 20, 8 * last_level_cache_bytes());
+  const std::int64_t allowed = read_machine().memory_available_bytes / 4;
+  return allowed > 0 ? std::min(wanted, allowed) : wanted;
+}
+
+BarrierTimes measure_barriers(int threads, double budget_s) {
+  constexpr int kBatch = 50;
+  BarrierTimes times;
+  times.fork_join_s = fastest_seconds(budget_s / 2, [threads] {
+    for (int i = 0; i < kBatch; ++i) {
+#pragma omp parallel num_threads(threads)
+      std::atomic_signal_fence(std::memory_order_seq_cst);  // an empty region would be optimised away
+    }
+  });
+  times.barrier_s = fastest_seconds(budget_s / 2, [threads] {
+#pragma omp parallel num_threads(threads)
+    for (int i = 0; i < kBatch; ++i) {
+#pragma omp barrier
+    }
+  });
+  times.barrier_s = std::max(0.0, times.barrier_s - times.fork_join_s / kBatch) / kBatch;
+  times.fork_join_s /= kBatch;
+  return times;
+}
+
 Ceilings measure_ceilings(int threads, double budget_s) {
   Ceilings ceilings;
-  measure_memory(ceilings, threads, budget_s / 2);
+  const StreamRates rates = MemoryStreams(main_memory_bytes(), threads).measure(budget_s / 2);
+  ceilings.read_bytes_per_s = rates.read_bytes_per_s;
+  ceilings.copy_bytes_per_s = rates.copy_bytes_per_s;
+  ceilings.write_bytes_per_s = rates.write_bytes_per_s;
   const std::unique_ptr<Operations> ops = make_cpu_operations(threads);
   ceilings.gemm_flops_per_s_f32 = gemm_flops_per_s(*ops, DType::f32, budget_s / 4);
   ceilings.gemm_flops_per_s_bf16 = gemm_flops_per_s(*ops, DType::bf16, budget_s / 4);
+  const BarrierTimes barriers = measure_barriers(threads, budget_s / 50);
+  ceilings.fork_join_s = barriers.fork_join_s;
+  ceilings.barrier_s = barriers.barrier_s;
+  ceilings.harness_overhead_s = median(time_empty_steps(kEmptySteps));
   return ceilings;
 }
 

@@ -11,11 +11,22 @@ namespace {
 struct Member {
   const char* pointer;
   double Ceilings::*value;
+  bool is_time = false;  // the shorter one is the better
+  bool always = true;    // every version wrote it
 };
-constexpr std::array<Member, 4> kMembers = {{{"/read_bytes_per_s", &Ceilings::read_bytes_per_s},
+constexpr std::array<Member, 8> kMembers = {{{"/read_bytes_per_s", &Ceilings::read_bytes_per_s},
                                              {"/copy_bytes_per_s", &Ceilings::copy_bytes_per_s},
                                              {"/gemm_flops_per_s/f32", &Ceilings::gemm_flops_per_s_f32},
-                                             {"/gemm_flops_per_s/bf16", &Ceilings::gemm_flops_per_s_bf16}}};
+                                             {"/gemm_flops_per_s/bf16", &Ceilings::gemm_flops_per_s_bf16},
+                                             {"/write_bytes_per_s", &Ceilings::write_bytes_per_s, false, false},
+                                             {"/fork_join_s", &Ceilings::fork_join_s, true, false},
+                                             {"/barrier_s", &Ceilings::barrier_s, true, false},
+                                             {"/harness_overhead_s", &Ceilings::harness_overhead_s, true, false}}};
+
+/// 0 stands for what was not measured.
+double better(const Member& member, double a, double b) {
+  return member.is_time && a > 0 && b > 0 ? std::min(a, b) : std::max(a, b);
+}
 
 }  // namespace
 
@@ -30,14 +41,17 @@ nlohmann::ordered_json ceilings_json(const Ceilings& ceilings) {
 Ceilings ceilings_from_json(const nlohmann::json& json) {
   Ceilings ceilings;
   for (const Member& member : kMembers) {
-    json.at(nlohmann::json::json_pointer(member.pointer)).get_to(ceilings.*member.value);
+    const nlohmann::json::json_pointer pointer(member.pointer);
+    if (member.always || json.contains(pointer)) json.at(pointer).get_to(ceilings.*member.value);
   }
   return ceilings;
 }
 
 Ceilings higher_ceilings(const Ceilings& a, const Ceilings& b) {
   Ceilings higher;
-  for (const Member& member : kMembers) higher.*member.value = std::max(a.*member.value, b.*member.value);
+  for (const Member& member : kMembers) {
+    higher.*member.value = better(member, a.*member.value, b.*member.value);
+  }
   return higher;
 }
 

@@ -8,10 +8,11 @@
 namespace kvlab {
 
 nlohmann::ordered_json ceilings_json(const Ceilings& ceilings);
-/// Throws nlohmann::json::exception for what `ceilings_json` did not write.
+/// Throws nlohmann::json::exception for what `ceilings_json` did not write; what an older one left out stays 0.
 Ceilings ceilings_from_json(const nlohmann::json& json);
 
-/// The larger of each number: a ceiling that a busy moment hid is found by measuring more than once.
+/// The better of each number, the higher rate and the shorter time: what a busy moment hid is found by measuring more
+/// than once.
 Ceilings higher_ceilings(const Ceilings& a, const Ceilings& b);
 
 }  // namespace kvlab

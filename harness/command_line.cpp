@@ -324,6 +324,7 @@ void add_list(CLI::App& app, Chosen& chosen) {
 void add_ceilings(CLI::App& app, Chosen& chosen) {
   CLI::App& command = add_command(app, "ceilings");
   const auto request = std::make_shared<CeilingsRequest>();
+  request->argv = chosen.argv;
   add_threads(command, request->threads);
   add_json(command, request->json);
   command.callback([&chosen, request] {

@@ -70,7 +70,8 @@ TEXT - reads standard input byte for byte. A text that begins with a dash comes 
      R"(Examples:
   kvlab list variants
   kvlab list models)"},
-    {"ceilings", "measure what this machine can read, copy and multiply per second",
+    {"ceilings",
+     "measure what this machine can read, write, copy and multiply per second, and what barriers and the harness cost",
      R"(Examples:
   kvlab ceilings
   kvlab ceilings --threads 1 --json -)"},

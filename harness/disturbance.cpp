@@ -12,7 +12,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
+
+#include "harness/nvml.h"
 
 namespace kvlab {
 namespace {
@@ -113,15 +116,26 @@ struct TimeField {
   const char* name;
   double Disturbance::*member;
 };
-constexpr std::array<TimeField, 5> kTimeFields = {{{"wall_s", &Disturbance::wall_s},
+constexpr std::array<TimeField, 6> kTimeFields = {{{"wall_s", &Disturbance::wall_s},
                                                    {"steal_s", &Disturbance::steal_s},
                                                    {"other_cpu_s", &Disturbance::other_cpu_s},
                                                    {"quota_s", &Disturbance::quota_s},
-                                                   {"cpu_mhz", &Disturbance::cpu_mhz}}};
+                                                   {"cpu_mhz", &Disturbance::cpu_mhz},
+                                                   {"gpu_mhz", &Disturbance::gpu_mhz}}};
 
 }  // namespace
 
-MachineLoad read_machine_load(const std::string& root) {
+MachineLoad read_machine_load(const std::string& device) {
+  MachineLoad load = read_machine_load_below("/");
+  const Nvml* nvml = device == "cpu" ? nullptr : process_nvml();
+  const std::optional<GpuState> gpu = nvml == nullptr ? std::nullopt : nvml->read();
+  if (!gpu) return load;
+  load.gpu_mhz = gpu->sm_mhz.value_or(0);
+  load.gpu_slowdowns = slowdown_events(gpu->clock_events.value_or(0));
+  return load;
+}
+
+MachineLoad read_machine_load_below(const std::string& root) {
   MachineLoad load;
   load.cpu_mhz = clock_mhz(root, sched_getcpu());  // first, while the core still has the clock of the round
   load.at_s = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -143,6 +157,8 @@ Disturbance disturbance_between(const MachineLoad& before, const MachineLoad& af
   disturbance.quota_s = after.quota_s - before.quota_s;
   disturbance.thermal_events = after.thermal_events - before.thermal_events;
   disturbance.cpu_mhz = after.cpu_mhz;
+  disturbance.gpu_mhz = after.gpu_mhz;
+  disturbance.gpu_slowdowns = before.gpu_slowdowns | after.gpu_slowdowns;
   return disturbance;
 }
 
@@ -151,6 +167,7 @@ nlohmann::ordered_json disturbance_json(const Disturbance& disturbance) {
   for (const TimeField& field : kTimeFields) json[field.name] = disturbance.*field.member;
   json["cpus"] = disturbance.cpus;
   json["thermal_events"] = disturbance.thermal_events;
+  json["gpu_slowdowns"] = disturbance.gpu_slowdowns;
   return json;
 }
 
@@ -159,6 +176,7 @@ Disturbance disturbance_from_json(const nlohmann::json& json) {
   for (const TimeField& field : kTimeFields) json.at(field.name).get_to(disturbance.*field.member);
   json.at("cpus").get_to(disturbance.cpus);
   json.at("thermal_events").get_to(disturbance.thermal_events);
+  json.at("gpu_slowdowns").get_to(disturbance.gpu_slowdowns);
   return disturbance;
 }
 

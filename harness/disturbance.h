@@ -18,10 +18,15 @@ struct MachineLoad {
   double quota_s = 0;               // in which the control group's CPU quota stopped this process
   std::int64_t thermal_events = 0;  // all CPUs: times that heat lowered the clock
   double cpu_mhz = 0;               // of the core that asks
+  double gpu_mhz = 0;
+  std::uint64_t gpu_slowdowns = 0;  // bits of nvml.h that hold now
 };
 
-/// Takes well under a millisecond on a small machine; call it outside timed passes. `root` stands for "/" in tests.
-MachineLoad read_machine_load(const std::string& root = "/");
+/// Takes well under a millisecond on a small machine; call it outside timed passes. `device` is the case's: a run on
+/// the CPU does not ask the GPU.
+MachineLoad read_machine_load(const std::string& device);
+/// The same below a folder that stands for "/".
+MachineLoad read_machine_load_below(const std::string& root);
 
 /// Of one round, from before its first pass to after its last. CPU times are sums over all CPUs.
 struct Disturbance {
@@ -31,7 +36,9 @@ struct Disturbance {
   double other_cpu_s = 0;  // CPU time of other processes; a little below 0 when nothing else ran, for ticks are coarse
   double quota_s = 0;      // time in which a CPU quota stopped this process
   std::int64_t thermal_events = 0;
-  double cpu_mhz = 0;  // right after the round, of the core that drove it; 0: unknown
+  double cpu_mhz = 0;               // right after the round, of the core that drove it; 0: unknown
+  double gpu_mhz = 0;               // right after the round; 0: unknown, or a run on the CPU
+  std::uint64_t gpu_slowdowns = 0;  // bits of nvml.h that held right before or right after the round
 
   bool operator==(const Disturbance&) const = default;
 };

@@ -6,6 +6,9 @@
 #include <hwy/highway.h>
 #include <openssl/crypto.h>
 
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <pcre2.h>
+
 #include <chrono>
 #include <oneapi/dnnl/dnnl.hpp>
 
@@ -27,6 +30,7 @@ std::vector<Library> library_versions() {
       {"nlohmann_json",
        fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
       {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},
+      {"PCRE2", fmt::format("{}.{}", PCRE2_MAJOR, PCRE2_MINOR)},
   };
 }
 
@@ -78,11 +82,50 @@ ordered_json dirty_json(const Environment& e) {
   return e.git_dirty.empty() ? ordered_json(nullptr) : ordered_json(e.git_dirty == "yes");
 }
 
+std::optional<GpuState> read_gpu() {
+  const Nvml* nvml = process_nvml();
+  return nvml == nullptr ? std::nullopt : nvml->read();
+}
+
+ordered_json gpu_json(const std::optional<GpuState>& gpu) {
+  if (!gpu) return nullptr;
+  ordered_json json;
+  json["name"] = text_or_null(gpu->name);
+  json["driver"] = text_or_null(gpu->driver);
+  json["sm_mhz"] = json_value(gpu->sm_mhz);
+  json["max_sm_mhz"] = json_value(gpu->max_sm_mhz);
+  json["memory_mhz"] = json_value(gpu->memory_mhz);
+  json["power_w"] = json_value(gpu->power_w);
+  json["power_limit_w"] = json_value(gpu->power_limit_w);
+  json["temperature_c"] = json_value(gpu->temperature_c);
+  json["clock_events"] =
+      gpu->clock_events ? ordered_json(clock_event_names(*gpu->clock_events)) : ordered_json(nullptr);
+  json["ecc"] = json_value(gpu->ecc);
+  return json;
+}
+
+/// A field of environment.during_run; null where nothing was timed.
+template <typename Getter>
+FieldOf<Environment> during_run(const char* name, const char* unit, const char* sentence, Getter getter) {
+  return {{std::string("environment.during_run.") + name, unit, FieldSource::measured, sentence},
+          [getter](const Environment& e) {
+            return e.during_run.n_rounds > 0 ? ordered_json(getter(e.during_run)) : ordered_json(nullptr);
+          }};
+}
+
 }  // namespace
 
-Environment read_environment(const std::vector<std::string>& argv, int threads) {
+std::string device_name(const std::string& device) {
+  if (device == "cpu") return read_machine().cpu_model;
+  const std::optional<GpuState> gpu = read_gpu();
+  return gpu ? gpu->name : "";
+}
+
+Environment read_environment(const std::vector<std::string>& argv, int threads, std::span<const Disturbance> rounds) {
   Environment e;
   e.machine = read_machine();
+  e.gpu = read_gpu();
+  e.during_run = conditions_of(rounds);
   e.threads = threads;
   e.isa = isa_name();
   e.compiler = kBuildCompiler;
@@ -112,8 +155,13 @@ const std::vector<FieldOf<Environment>>& environment_fields() {
       {{"environment.cpu.threads", "threads", configured, "Threads that the command asked for."},
        [](const E& e) { return ordered_json(e.threads); }},
       {{"environment.cpu.caches", "", measured, "Caches of core 0: level, type and size in bytes."}, caches_json},
-      {{"environment.gpu", "", measured, "The GPU of the run; null on the CPU."},
-       [](const E&) { return ordered_json(nullptr); }},
+      {{"environment.cpu.numa_nodes", "", measured, "Memory nodes; null where the system does not tell."},
+       [](const E& e) { return positive_or_null(e.machine.numa_nodes); }},
+      {{"environment.gpu", "", measured,
+        "The first GPU that CUDA would show, by NVML, right after the run: name, driver, sm_mhz, max_sm_mhz, "
+        "memory_mhz, power_w, power_limit_w, temperature_c, clock_events (why the clock is not higher), ecc. Null "
+        "without NVML."},
+       [](const E& e) { return gpu_json(e.gpu); }},
       {{"environment.memory.total_bytes", "bytes", measured, "Main memory."},
        [](const E& e) { return positive_or_null(e.machine.memory_total_bytes); }},
       {{"environment.memory.available_bytes", "bytes", measured, "Main memory that was free to use."},
@@ -137,14 +185,26 @@ const std::vector<FieldOf<Environment>>& environment_fields() {
        [](const E& e) { return positive_or_null(e.machine.current_mhz); }},
       {{"environment.load_average", "processes", measured, "System load over 1, 5 and 15 minutes."},
        [](const E& e) { return ordered_json(e.machine.load_average); }},
+      during_run("other_cpus", "CPUs", "CPUs that other processes kept busy, on average over all timed rounds.",
+                 [](const RunConditions& c) { return c.other_cpus; }),
+      during_run("steal_fraction", "1", "Share of the CPU time of all CPUs that the hypervisor gave to others.",
+                 [](const RunConditions& c) { return c.steal_fraction; }),
+      during_run("quota_fraction", "1", "Share of the timed rounds in which a CPU quota stopped the program.",
+                 [](const RunConditions& c) { return c.quota_fraction; }),
+      during_run("thermal_events", "", "Times that heat lowered the clock of a core or a package.",
+                 [](const RunConditions& c) { return c.thermal_events; }),
+      during_run("least_cpu_mhz", "MHz", "Lowest clock of the driving core right after a round; null if unknown.",
+                 [](const RunConditions& c) { return positive_or_null(c.least_mhz); }),
+      during_run("most_cpu_mhz", "MHz", "Highest such clock.",
+                 [](const RunConditions& c) { return positive_or_null(c.most_mhz); }),
       {{"environment.read_utc", "", measured, "When all this was read."},
        [](const E& e) { return ordered_json(e.read_utc); }},
   };
   return list;
 }
 
-ordered_json environment_json(const std::vector<std::string>& argv, int threads) {
-  return object_of_fields(environment_fields(), "environment.", read_environment(argv, threads));
+ordered_json environment_json(const std::vector<std::string>& argv, int threads, std::span<const Disturbance> rounds) {
+  return object_of_fields(environment_fields(), "environment.", read_environment(argv, threads, rounds));
 }
 
 }  // namespace kvlab

@@ -43,6 +43,15 @@ std::string text(const json& object, const std::string& file, const char* key) {
   return value.get<std::string>();
 }
 
+std::vector<std::string> texts(const json& object, const std::string& file, const char* key) {
+  std::vector<std::string> list;
+  for (const json& entry : object.value(key, json::array())) {
+    if (!entry.is_string()) throw InputError(fmt::format("{}: '{}' holds something that is not a string", file, key));
+    list.push_back(entry.get<std::string>());
+  }
+  return list;
+}
+
 }  // namespace
 
 std::vector<std::string> hardware_names() {
@@ -74,6 +83,7 @@ Hardware load_hardware(const std::string& name) {
   hardware.memory_bytes_per_s = positive(object, file, "memory_bytes_per_s");
   hardware.f32_flops_per_s = positive(flops, file, "f32");
   hardware.bf16_flops_per_s = positive(flops, file, "bf16");
+  hardware.device_names = texts(object, file, "device_names");
   if (object.contains("link_bytes_per_s")) hardware.link_bytes_per_s = positive(object, file, "link_bytes_per_s");
   return hardware;
 }
@@ -92,6 +102,19 @@ Hardware measure_this_machine(int threads) {
   hardware.f32_flops_per_s = ceilings.gemm_flops_per_s_f32;
   hardware.bf16_flops_per_s = ceilings.gemm_flops_per_s_bf16;
   return hardware;
+}
+
+std::optional<Hardware> hardware_of_device(const std::string& device_name) {
+  for (const std::string& name : hardware_names()) {
+    try {
+      const Hardware hardware = load_hardware(name);
+      const auto& devices = hardware.device_names;
+      if (std::find(devices.begin(), devices.end(), device_name) != devices.end()) return hardware;
+    } catch (const InputError&) {
+      continue;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace kvlab

@@ -67,9 +67,9 @@ CaseOutcome LocalRunner::round(const Case& spec, std::int64_t number) {
       run_round(transformer, spec, workload, options);
       warm_.push_back(spec);
     }
-    const MachineLoad before = read_machine_load();
+    const MachineLoad before = read_machine_load(spec.device);
     Round round = run_round(transformer, spec, workload, options);
-    round.disturbance = disturbance_between(before, read_machine_load());
+    round.disturbance = disturbance_between(before, read_machine_load(spec.device));
     outcome.output = output_of(round, workload);
     outcome.round = std::move(round);
   });

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -65,6 +67,11 @@ void read_caches(Machine& machine) {
 }
 
 void read_memory(Machine& machine) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/sys/devices/system/node", error)) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("node")) ++machine.numa_nodes;
+  }
   std::ifstream file("/proc/meminfo");
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');

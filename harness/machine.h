@@ -17,6 +17,7 @@ struct Machine {
   std::string cpu_model;
   int logical_cores = 0;
   int physical_cores = 0;
+  int numa_nodes = 0;
   std::vector<CacheLevel> caches;  // as core 0 sees them
   std::int64_t memory_total_bytes = 0;
   std::int64_t memory_available_bytes = 0;

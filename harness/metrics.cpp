@@ -11,6 +11,7 @@
 
 #include "harness/accounting.h"
 #include "harness/machine.h"
+#include "harness/noise.h"
 #include "harness/step_slope.h"
 
 namespace kvlab {
@@ -58,18 +59,57 @@ Summary summarise(const std::string& name, const Rounds& rounds, std::vector<std
   return summary;
 }
 
+/// What the rates of a phase are held against.
+struct Roofs {
+  std::optional<double> flops_per_s;  // of products with the case's weights
+  std::optional<double> read_bytes_per_s;
+  std::optional<Hardware> datasheet;
+};
+
+Roofs roofs_of(const CaseResult& result, const std::optional<Ceilings>& ceilings,
+               const std::optional<Hardware>& datasheet) {
+  Roofs roofs;
+  roofs.datasheet = datasheet;
+  if (!ceilings) return roofs;
+  roofs.flops_per_s =
+      result.spec.variant.weight_dtype == DType::f32 ? ceilings->gemm_flops_per_s_f32 : ceilings->gemm_flops_per_s_bf16;
+  roofs.read_bytes_per_s = ceilings->read_bytes_per_s;
+  return roofs;
+}
+
+/// All of it but what was attained.
+Roofline roofline_of(const PhaseMetrics& phase, const Roofs& roofs) {
+  Roofline roofline;
+  if (!phase.flops || !phase.bytes || *phase.bytes <= 0) return roofline;
+  roofline.intensity = static_cast<double>(*phase.flops) / static_cast<double>(*phase.bytes);
+  if (!roofs.flops_per_s || !roofs.read_bytes_per_s) return roofline;
+  const double slope_flops_per_s = *roofline.intensity * *roofs.read_bytes_per_s;
+  roofline.attainable_flops_per_s = std::min(*roofs.flops_per_s, slope_flops_per_s);
+  roofline.bound_by_compute = *roofs.flops_per_s < slope_flops_per_s;
+  return roofline;
+}
+
 /// A phase of `tokens` tokens that takes the median of `round_s`.
 PhaseMetrics phase_metrics(const WorkCounters& work, std::int64_t tokens, const std::vector<double>& round_s,
-                           std::optional<double> flops_ceiling) {
+                           const Roofs& roofs, DType weight_dtype) {
   PhaseMetrics phase;
   const std::int64_t flops = work.gemm_flops + work.attention_flops;
   phase.flops = flops;
+  phase.bytes = work.weight_bytes + work.kv_read_bytes + work.kv_write_bytes;
+  phase.roofline = roofline_of(phase, roofs);
   if (flops > 0) phase.attention_share = static_cast<double>(work.attention_flops) / static_cast<double>(flops);
   if (round_s.empty() || tokens == 0) return phase;
   const double seconds = median(round_s);
   phase.tokens_per_s = static_cast<double>(tokens) / seconds;
   phase.flops_per_s = static_cast<double>(flops) / seconds;
-  if (flops_ceiling) phase.mfu = *phase.flops_per_s / *flops_ceiling;
+  if (roofs.flops_per_s) phase.mfu = *phase.flops_per_s / *roofs.flops_per_s;
+  if (phase.roofline.attainable_flops_per_s) {
+    phase.roofline.attained_share = *phase.flops_per_s / *phase.roofline.attainable_flops_per_s;
+  }
+  if (roofs.datasheet) {
+    phase.datasheet_mfu = *phase.flops_per_s / roofs.datasheet->flops_per_s(weight_dtype);
+    phase.datasheet_mbu = static_cast<double>(*phase.bytes) / seconds / roofs.datasheet->memory_bytes_per_s;
+  }
   return phase;
 }
 
@@ -124,22 +164,20 @@ std::optional<Estimate> slope_or_warning(const Rounds& step_s, std::vector<std::
   return slope;
 }
 
-Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceilings, std::vector<std::string>& warnings) {
+Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceilings,
+                const std::optional<Hardware>& datasheet, std::vector<std::string>& warnings) {
   const Workload& workload = result.spec.workload;
   const Samples& samples = result.samples;
   std::vector<double> decode_s;
   for (const auto& round : samples.step_s) decode_s.push_back(sum(round));
 
-  std::optional<double> flops_ceiling;
-  if (ceilings) {
-    flops_ceiling = result.spec.variant.weight_dtype == DType::f32 ? ceilings->gemm_flops_per_s_f32
-                                                                   : ceilings->gemm_flops_per_s_bf16;
-  }
+  const Roofs roofs = roofs_of(result, ceilings, datasheet);
+  const DType weights = result.spec.variant.weight_dtype;
   const std::int64_t n_steps = std::max<std::int64_t>(workload.gen_tokens - 1, 0);
   Metrics metrics;
   metrics.prefill =
-      phase_metrics(result.prefill_work, workload.batch * workload.prompt_tokens, samples.prefill_s, flops_ceiling);
-  metrics.decode = phase_metrics(result.decode_work, workload.batch * n_steps, decode_s, flops_ceiling);
+      phase_metrics(result.prefill_work, workload.batch * workload.prompt_tokens, samples.prefill_s, roofs, weights);
+  metrics.decode = phase_metrics(result.decode_work, workload.batch * n_steps, decode_s, roofs, weights);
   add_bandwidth(metrics, result, decode_s, ceilings);
   metrics.ttft_s = summarise("latency.ttft_s", one_sample_a_round(samples.ttft_s), warnings);
   metrics.step_s = summarise("latency.step_s", samples.step_s, warnings);
@@ -225,14 +263,18 @@ std::string fault_of_rates(const Metrics& metrics, std::vector<std::string>& war
 
 }  // namespace
 
-JudgedResult judge(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings) {
+JudgedResult judge(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings,
+                   const std::optional<Hardware>& datasheet) {
   JudgedResult judged{result, std::nullopt};
   if (result.status != Status::ok && result.status != Status::invalid) return judged;
 
   CaseResult& row = judged.result;
   std::string fault = fault_of_times(result);
   judged.metrics = Metrics{};
-  if (fault.empty()) judged.metrics = compute(result, ceilings, row.warnings);
+  if (fault.empty()) {
+    judged.metrics = compute(result, ceilings, datasheet, row.warnings);
+    for (const std::string& warning : noise_warnings(result)) row.warnings.push_back(warning);
+  }
   judged.metrics->kv = kv_memory(result, config);
   judged.metrics->work = result.prefill_work;
   judged.metrics->work += result.decode_work;

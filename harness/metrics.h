@@ -7,6 +7,7 @@
 
 #include "harness/case.h"
 #include "harness/ceilings.h"
+#include "harness/hardware.h"
 #include "harness/kv_memory.h"
 #include "harness/statistics.h"
 #include "model/model_config.h"
@@ -20,12 +21,23 @@ struct Summary {
   std::optional<Interval> ci95;  // of the median
 };
 
+/// Where a phase stands under the roof that the measured ceilings make (Williams, Waterman and Patterson 2009).
+struct Roofline {
+  std::optional<double> intensity;               // FLOP a byte
+  std::optional<double> attainable_flops_per_s;  // the ceiling of products, or intensity times that of reading
+  std::optional<double> attained_share;          // flops_per_s over it
+  std::optional<bool> bound_by_compute;          // otherwise by memory
+};
+
 struct PhaseMetrics {
   std::optional<double> tokens_per_s;
   std::optional<std::int64_t> flops;
   std::optional<double> flops_per_s;
   std::optional<double> mfu;
   std::optional<double> attention_share;  // of the FLOPs
+  std::optional<std::int64_t> bytes;      // weights once a pass + KV read + KV written
+  Roofline roofline;
+  std::optional<double> datasheet_mfu, datasheet_mbu;
 };
 
 struct Metrics {
@@ -47,7 +59,8 @@ struct JudgedResult {
   std::optional<Metrics> metrics;  // of ok and invalid results
 };
 
-/// `config` is the model's own, before re-heading.
-JudgedResult judge(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings);
+/// `config` is the model's own, before re-heading. `datasheet` is that of the device, where there is one.
+JudgedResult judge(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings,
+                   const std::optional<Hardware>& datasheet = std::nullopt);
 
 }  // namespace kvlab

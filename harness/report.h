@@ -4,11 +4,13 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "harness/case.h"
 #include "harness/ceilings.h"
+#include "harness/hardware.h"
 #include "model/model_config.h"
 
 namespace kvlab {
@@ -35,10 +37,12 @@ Case case_from_json(const nlohmann::json& json);
 
 /// One entry of `results`. `config` is the model's own (before re-heading). Null where a number does not exist.
 nlohmann::ordered_json result_json(const CaseResult& result, const ModelConfig& config,
-                                   const std::optional<Ceilings>& ceilings);
+                                   const std::optional<Ceilings>& ceilings,
+                                   const std::optional<Hardware>& datasheet = std::nullopt);
 
-/// The `environment` object; argv as given to main.
-nlohmann::ordered_json environment_json(const std::vector<std::string>& argv, int threads);
+/// The `environment` object; argv as given to main; `rounds` of all cases.
+nlohmann::ordered_json environment_json(const std::vector<std::string>& argv, int threads,
+                                        std::span<const Disturbance> rounds = {});
 
 /// The whole report. `results` come from result_json.
 nlohmann::ordered_json report_json(const std::vector<nlohmann::ordered_json>& results,

@@ -27,6 +27,9 @@ void add_metric(ResultFields& list, const std::string& path, const char* unit, F
                   }});
 }
 
+/// 0 stands for what was not measured.
+ordered_json measured_or_null(double value) { return value > 0 ? ordered_json(value) : ordered_json(nullptr); }
+
 void add_samples(ResultFields& list) {
   using R = CaseResult;
   add(list, "status", "", derived,
@@ -53,6 +56,34 @@ void add_samples(ResultFields& list) {
 using M = Metrics;
 using R = CaseResult;
 
+/// Fields of both phases that place it under the roof.
+void add_roofline(ResultFields& list, const std::string& phase, PhaseMetrics M::*member) {
+  const auto put = [&](const char* name, const char* unit, FieldSource source, const char* sentence, auto getter) {
+    add_metric(list, phase + "." + name, unit, source, sentence,
+               [member, getter](const M& m, const R&) { return getter(m.*member); });
+  };
+  using P = PhaseMetrics;
+  put("bytes", "bytes", modelled, "Weights that each pass used, once a pass, + KV read + KV written; of a round.",
+      [](const P& p) { return p.bytes; });
+  put("intensity", "FLOP/byte", derived, "flops over bytes.", [](const P& p) { return p.roofline.intensity; });
+  put("attainable_flops_per_s", "FLOP/s", derived,
+      "The roof over the phase: the smaller of the ceiling of products and intensity times ceilings.read_bytes_per_s.",
+      [](const P& p) { return p.roofline.attainable_flops_per_s; });
+  put("attained_share", "1", derived, "flops_per_s over attainable_flops_per_s.",
+      [](const P& p) { return p.roofline.attained_share; });
+  put("bound", "", derived, "Which of the two is the smaller: compute or memory.",
+      [](const P& p) -> std::optional<std::string> {
+        if (!p.roofline.bound_by_compute) return std::nullopt;
+        return *p.roofline.bound_by_compute ? "compute" : "memory";
+      });
+  put("datasheet_mfu", "1", derived,
+      "flops_per_s over the datasheet's rate of the weight dtype; null unless a file of configs/hardware names the "
+      "device.",
+      [](const P& p) { return p.datasheet_mfu; });
+  put("datasheet_mbu", "1", derived, "bytes a second over the datasheet's memory bandwidth; null likewise.",
+      [](const P& p) { return p.datasheet_mbu; });
+}
+
 void add_rates(ResultFields& list) {
   add_metric(list, "prefill.tokens_per_s", "tokens/s", derived,
              "Prompt tokens of all sequences over the median of prefill_s.",
@@ -67,6 +98,7 @@ void add_rates(ResultFields& list) {
              [](const M& m, const R&) { return m.prefill.mfu; });
   add_metric(list, "prefill.attention_share", "1", derived, "Attention's share of the prefill's FLOPs.",
              [](const M& m, const R&) { return m.prefill.attention_share; });
+  add_roofline(list, "prefill", &M::prefill);
   add_metric(list, "decode.tokens_per_s", "tokens/s", derived,
              "Tokens of all sequences that decode steps gave over the median round's sum of step_s.",
              [](const M& m, const R&) { return m.decode.tokens_per_s; });
@@ -86,6 +118,33 @@ void add_rates(ResultFields& list) {
   add_metric(list, "decode.mbu", "1", derived,
              "bytes_per_s over ceilings.read_bytes_per_s: measured on this machine, in this run.",
              [](const M& m, const R&) { return m.mbu; });
+  add_roofline(list, "decode", &M::decode);
+}
+
+/// What disturbed each round from outside.
+void add_disturbances(ResultFields& list) {
+  const auto put = [&](const char* name, const char* unit, const char* sentence, auto getter) {
+    add(list, std::string("disturbance.") + name, unit, measured, sentence, [getter](const R& r) {
+      auto values = ordered_json::array();
+      for (const Disturbance& round : r.disturbances) values.push_back(getter(round));
+      return values;
+    });
+  };
+  using D = Disturbance;
+  put("wall_s", "s", "[rounds] From before the first pass to after the last.", [](const D& d) { return d.wall_s; });
+  put("other_cpu_s", "s",
+      "[rounds] CPU time of other processes; slightly negative when nothing else ran, since the system counts ticks.",
+      [](const D& d) { return d.other_cpu_s; });
+  put("steal_s", "s", "[rounds] CPU time that the hypervisor gave to others, all CPUs.",
+      [](const D& d) { return d.steal_s; });
+  put("quota_s", "s", "[rounds] Time in which a CPU quota stopped the program.", [](const D& d) { return d.quota_s; });
+  put("thermal_events", "", "[rounds] Times that heat lowered a clock.", [](const D& d) { return d.thermal_events; });
+  put("cpu_mhz", "MHz", "[rounds] Clock of the driving core right after the round; null where the system hides it.",
+      [](const D& d) { return measured_or_null(d.cpu_mhz); });
+  put("gpu_mhz", "MHz", "[rounds] The GPU's clock right after the round; null on the CPU.",
+      [](const D& d) { return measured_or_null(d.gpu_mhz); });
+  put("gpu_slowdowns", "", "[rounds] Why the GPU's clock was lowered, before or after the round: [names].",
+      [](const D& d) { return ordered_json(clock_event_names(d.gpu_slowdowns)); });
 }
 
 void add_summary(ResultFields& list, const std::string& path, const std::string& of, Summary M::*member) {
@@ -251,6 +310,7 @@ const std::vector<FieldOf<JudgedResult>>& result_fields() {
   static const ResultFields list = [] {
     ResultFields fields;
     add_samples(fields);
+    add_disturbances(fields);
     add_rates(fields);
     add_latency(fields);
     add_kv(fields);
@@ -271,6 +331,15 @@ const std::vector<FieldOf<Ceilings>>& ceiling_fields() {
        [](const Ceilings& c) { return ordered_json(c.gemm_flops_per_s_f32); }},
       {{"ceilings.gemm_flops_per_s.bf16", "FLOP/s", measured, "The same through the path of bf16 weights."},
        [](const Ceilings& c) { return ordered_json(c.gemm_flops_per_s_bf16); }},
+      {{"ceilings.write_bytes_per_s", "bytes/s", measured, "Writing such arrays as memset does; null in older ones."},
+       [](const Ceilings& c) { return measured_or_null(c.write_bytes_per_s); }},
+      {{"ceilings.fork_join_s", "s", measured, "An empty parallel region of all threads."},
+       [](const Ceilings& c) { return measured_or_null(c.fork_join_s); }},
+      {{"ceilings.barrier_s", "s", measured, "One barrier of all threads inside a region."},
+       [](const Ceilings& c) { return measured_or_null(c.barrier_s); }},
+      {{"ceilings.harness_overhead_s", "s", measured,
+        "Median step of the measured loop over a model that does nothing: what the harness adds to every step_s."},
+       [](const Ceilings& c) { return measured_or_null(c.harness_overhead_s); }},
   };
   return list;
 }

@@ -115,8 +115,9 @@ Case case_from_json(const json& object) {
   return spec;
 }
 
-ordered_json result_json(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings) {
-  const JudgedResult judged = judge(result, config, ceilings);
+ordered_json result_json(const CaseResult& result, const ModelConfig& config, const std::optional<Ceilings>& ceilings,
+                         const std::optional<Hardware>& datasheet) {
+  const JudgedResult judged = judge(result, config, ceilings, datasheet);
   ordered_json row;
   row["case"] = case_json(result.spec);
   row.update(object_of_fields(result_fields(), "results[].", judged));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "harness/noise.h"
 #include "harness/report.h"
 #include "harness/scaling_fit.h"
 #include "harness/text_table.h"
@@ -64,12 +65,24 @@ std::string short_model_name(const std::string& model) {
   return name.ends_with(".gguf") ? name.substr(0, name.size() - 5) : name;
 }
 
+/// The row's warnings of noise, without their prefix, in a line; "" for a quiet machine.
+std::string noise_of(const ordered_json& row) {
+  std::string text;
+  for (const ordered_json& warning : row["warnings"]) {
+    const std::string words = warning;
+    if (!words.starts_with(kNoisePrefix)) continue;
+    text += text.empty() ? "" : "; ";
+    text += words.substr(kNoisePrefix.size());
+  }
+  return text;
+}
+
 std::vector<std::string> line_of(const ordered_json& row) {
   const Case spec = case_from_json(row["case"]);
   std::vector<std::string> line = {short_model_name(spec.model), variant_label(spec.variant)};
   for (const Column& column : columns()) line.push_back(cell(row, column));
   line.push_back(text_of(row, "output.tokens_sha256").substr(0, 8));
-  line.push_back(text_of(row, "status"));
+  line.push_back(text_of(row, "status") + (noise_of(row).empty() ? "" : ", noisy"));
   return line;
 }
 
@@ -81,6 +94,11 @@ std::string remarks(const ordered_json& report) {
     if (reason == "-") continue;
     text +=
         fmt::format("{}: {}: {}\n", variant_label(case_from_json(row["case"]).variant), text_of(row, "status"), reason);
+  }
+  for (const ordered_json& row : report["results"]) {
+    const std::string noise = noise_of(row);
+    if (noise.empty()) continue;
+    text += fmt::format("{}: noisy: {}\n", variant_label(case_from_json(row["case"]).variant), noise);
   }
   const ordered_json& ceilings = report["ceilings"];
   if (ceilings.is_object()) {

@@ -1,6 +1,7 @@
 // The measured loop: nothing but a pass and a choice stands between two looks at the clock.
 #include "harness/round.h"
 
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <span>
@@ -13,13 +14,13 @@ namespace kvlab {
 
 namespace {
 
-/// The greedy id of every sequence, or the forced ones: [batch].
-std::vector<std::int32_t> choose(const Decoder& decoder, Sampler& sampler, const RoundOptions& options,
-                                 std::size_t step) {
+/// The greedy id of every sequence, or the forced ones: [batch]. `Model` is a Decoder or stands for one.
+template <typename Model>
+std::vector<std::int32_t> choose(const Model& model, Sampler& sampler, const RoundOptions& options, std::size_t step) {
   std::vector<std::int32_t> ids;
-  for (std::int64_t seq = 0; seq < decoder.n_seqs(); ++seq) {
-    const std::vector<float> spoilt(options.nan_logits ? decoder.logits(seq).size() : 0, std::nanf(""));
-    const std::span<const float> logits = options.nan_logits ? std::span<const float>(spoilt) : decoder.logits(seq);
+  for (std::int64_t seq = 0; seq < model.n_seqs(); ++seq) {
+    const std::vector<float> spoilt(options.nan_logits ? model.logits(seq).size() : 0, std::nanf(""));
+    const std::span<const float> logits = options.nan_logits ? std::span<const float>(spoilt) : model.logits(seq);
     const std::int32_t id = sampler.choose(logits, options.n_choices, SamplingSettings{});
     ids.push_back(options.forced == nullptr ? id : (*options.forced)[static_cast<std::size_t>(seq)][step]);
   }
@@ -34,6 +35,34 @@ void record(Round& round, const std::vector<std::int32_t>& ids, const Decoder& d
   round.step_dots.push_back(work.attention_dots.front());
   if (options.after_pass) options.after_pass(static_cast<std::int64_t>(round.step_rows.size()) - 1, decoder);
 }
+
+/// The decode steps of a round, each timed by itself. `ids` are the first token of every sequence; `keep(ids)` sees
+/// those of each step after its clock has stopped. Returns the times, [gen_tokens - 1].
+template <typename Model, typename Keep>
+std::vector<double> timed_steps(Model& model, Sampler& sampler, const RoundOptions& options, std::int64_t gen_tokens,
+                                std::vector<std::int32_t> ids, Keep keep) {
+  std::vector<double> step_s;
+  for (std::int64_t step = 1; step < gen_tokens; ++step) {
+    stop_if_interrupted();
+    const Stopwatch step_watch;
+    model.decode(ids);
+    ids = choose(model, sampler, options, static_cast<std::size_t>(step));
+    step_s.push_back(step_watch.elapsed_s());
+    keep(ids);
+  }
+  return step_s;
+}
+
+/// Stands for a Decoder of one sequence whose pass does nothing and whose vocabulary has one entry.
+class EmptyModel {
+ public:
+  void decode(std::span<const std::int32_t>) {}
+  std::int64_t n_seqs() const { return 1; }
+  std::span<const float> logits(std::int64_t) const { return logit_; }
+
+ private:
+  std::array<float, 1> logit_ = {1.0F};
+};
 
 }  // namespace
 
@@ -59,23 +88,27 @@ Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens
   const Stopwatch prefill_watch;
   decoder.prefill(tokens.prompt);
   round.prefill_s = prefill_watch.elapsed_s();
-  std::vector<std::int32_t> ids = choose(decoder, sampler, options, 0);
+  const std::vector<std::int32_t> ids = choose(decoder, sampler, options, 0);
   round.ttft_s = prefill_watch.elapsed_s();
   round.prefill_work = decoder.last_work();
   record(round, ids, decoder, options);
 
-  for (std::int64_t step = 1; step < workload.gen_tokens; ++step) {
-    stop_if_interrupted();
-    const Stopwatch step_watch;
-    decoder.decode(ids);
-    ids = choose(decoder, sampler, options, static_cast<std::size_t>(step));
-    round.step_s.push_back(step_watch.elapsed_s());
+  const auto keep = [&](const std::vector<std::int32_t>& chosen) {
     round.decode_work += decoder.last_work();
-    record(round, ids, decoder, options);
-  }
+    record(round, chosen, decoder, options);
+  };
+  round.step_s = timed_steps(decoder, sampler, options, workload.gen_tokens, ids, keep);
   round.kv = decoder.kv();
   round.workspace_bytes = decoder.workspace_bytes();
   return round;
+}
+
+std::vector<double> time_empty_steps(std::int64_t n_steps) {
+  EmptyModel model;
+  Sampler sampler(1);
+  RoundOptions options;
+  options.n_choices = 1;
+  return timed_steps(model, sampler, options, n_steps + 1, {0}, [](const std::vector<std::int32_t>&) {});
 }
 
 }  // namespace kvlab

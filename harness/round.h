@@ -44,4 +44,8 @@ std::int64_t reserved_capacity(const Case& spec);
 /// Greedy; ignores EOS. Throws Interrupted between passes.
 Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens& tokens, const RoundOptions& options);
 
+/// The times of `n_steps` decode steps of the same loop with a model that does nothing: what the harness itself adds to
+/// a step. Seconds.
+std::vector<double> time_empty_steps(std::int64_t n_steps);
+
 }  // namespace kvlab

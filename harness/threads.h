@@ -11,8 +11,8 @@ int resolve_threads(int wanted);
 /// one thread, which would pin parallel one-thread processes to the same core.
 void bind_threads(int threads, char** argv);
 
-/// Undoes the binding of this thread, which OpenMP ties to one core at start when OMP_PROC_BIND is set: a program that is
-/// started from here inherits it, and would find a machine of one core.
+/// Undoes the binding of this thread, which OpenMP ties to one core at start when OMP_PROC_BIND is set: a program that
+/// is started from here inherits it, and would find a machine of one core.
 void allow_all_processors();
 
 }  // namespace kvlab

@@ -1,34 +1,53 @@
-// kvlab ceilings: what this machine can read, copy and multiply per second.
+// kvlab ceilings: what this machine can read, write, copy and multiply per second, and what barriers and the harness
+// cost.
 #include "harness/ceilings.h"
 
 #include <fmt/format.h>
 
+#include "harness/ceiling_tables.h"
 #include "harness/commands/commands.h"
+#include "harness/machine.h"
 #include "harness/output_file.h"
+#include "harness/progress.h"
 #include "harness/report_fields.h"
 #include "harness/threads.h"
 
 namespace kvlab {
 
+namespace {
+
+std::string summary_text(const Ceilings& ceilings, int threads) {
+  return fmt::format(
+      "{}, {} threads: what a report of this machine divides by\n"
+      "read       {:8.1f} GB/s\n"
+      "write      {:8.1f} GB/s\n"
+      "copy       {:8.1f} GB/s (read + written)\n"
+      "product    {:8.1f} GFLOP/s, f32 weights\n"
+      "product    {:8.1f} GFLOP/s, bf16 weights\n\n",
+      read_machine().cpu_model, threads, ceilings.read_bytes_per_s / 1e9, ceilings.write_bytes_per_s / 1e9,
+      ceilings.copy_bytes_per_s / 1e9, ceilings.gemm_flops_per_s_f32 / 1e9, ceilings.gemm_flops_per_s_bf16 / 1e9);
+}
+
+}  // namespace
+
 int run_ceilings(const CeilingsRequest& request) {
   constexpr double kBudgetS = 4;
   OutputFile json("--json", request.json);
   const int threads = resolve_threads(request.threads);
+  Progress progress;
+  progress.show("ceilings of a report");
   const Ceilings ceilings = measure_ceilings(threads, kBudgetS);
-  const nlohmann::ordered_json environment = environment_json({}, threads);
+  const auto show = [&](const std::string& what) { progress.show(what); };
+  const CeilingTables tables = measure_ceiling_tables(threads, {}, show);
+  progress.clear();
   if (!json.is_standard_output()) {
-    write_standard_output(
-        fmt::format("{}, {} threads\n"
-                    "read       {:8.1f} GB/s\n"
-                    "copy       {:8.1f} GB/s (read + written)\n"
-                    "product    {:8.1f} GFLOP/s, f32 weights\n"
-                    "product    {:8.1f} GFLOP/s, bf16 weights\n",
-                    read_machine().cpu_model, threads, ceilings.read_bytes_per_s / 1e9, ceilings.copy_bytes_per_s / 1e9,
-                    ceilings.gemm_flops_per_s_f32 / 1e9, ceilings.gemm_flops_per_s_bf16 / 1e9));
+    write_standard_output(summary_text(ceilings, threads) + ceiling_tables_text(tables));
   }
   if (json.wanted()) {
-    json.write_json(
-        {{"ceilings", object_of_fields(ceiling_fields(), "ceilings.", ceilings)}, {"environment", environment}});
+    nlohmann::ordered_json object = {{"ceilings", object_of_fields(ceiling_fields(), "ceilings.", ceilings)}};
+    object.update(ceiling_tables_json(tables));
+    object["environment"] = environment_json(request.argv, threads);
+    json.write_json(object);
   }
   return 0;
 }

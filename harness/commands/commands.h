@@ -122,6 +122,7 @@ int run_trace(const TraceRequest& request);
 struct CeilingsRequest {
   int threads = 0;
   std::string json;
+  std::vector<std::string> argv;
 };
 int run_ceilings(const CeilingsRequest& request);
 

@@ -1,7 +1,6 @@
 """A report as the plots need it: its measured cases, what varies between them, and what to call each."""
 
 import json
-import statistics
 from pathlib import Path
 
 SCHEMA = "kvlab.report/1"
@@ -146,16 +145,3 @@ def read_report(folder):
     if not report.cases:
         raise BadReport(f"{path}: it holds no case")
     return report
-
-
-def phase_work(case):
-    """{phase: (FLOPs, bytes, seconds)} of a round, by the report's own counts."""
-    work, metrics = case.metrics["work"], case.metrics
-    total_bytes = work["weight_bytes"] + work["kv_read_bytes"] + work["kv_write_bytes"]
-    decode_bytes = round((metrics["decode"]["bytes_per_step"] or 0) * case.n_steps)
-    phases = {"prefill": (metrics["prefill"]["flops"], total_bytes - decode_bytes,
-                          statistics.median(case.samples["prefill_s"]))}
-    if case.n_steps > 0:
-        phases["decode"] = (metrics["decode"]["flops"], decode_bytes,
-                            statistics.median(sum(steps) for steps in case.samples["step_s"]))
-    return phases

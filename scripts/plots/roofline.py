@@ -4,15 +4,16 @@ import numpy as np
 
 from . import style
 from .groups import Groups
-from .report_data import WORKLOAD_AXES, LeftOut, phase_work
+from .report_data import WORKLOAD_AXES, LeftOut
 
 PHASES = {"prefill": "^", "decode": "o"}
 
 
 def points_of(case):
-    """{phase: (FLOP/byte, GFLOP/s)}, without phases that have no work."""
-    return {phase: (flops / n_bytes, flops / seconds / 1e9)
-            for phase, (flops, n_bytes, seconds) in phase_work(case).items() if flops and n_bytes and seconds}
+    """{phase: (FLOP/byte, GFLOP/s)}, without phases that were not run."""
+    phases = {phase: case.metrics[phase] for phase in PHASES}
+    return {phase: (metrics["intensity"], metrics["flops_per_s"] / 1e9)
+            for phase, metrics in phases.items() if metrics["intensity"] and metrics["flops_per_s"]}
 
 
 def draw_roofs(axes, report, cases, intensities):

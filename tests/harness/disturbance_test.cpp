@@ -37,7 +37,7 @@ double ticks(double n) { return n / static_cast<double>(sysconf(_SC_CLK_TCK)); }
 TEST(MachineLoad, ReadsTimesOfAllCpus) {
   const FakeRoot root;
   root.write("proc/stat", "cpu  100 20 30 4000 500 6 7 80 9 10\ncpu0 1 2 3\ncpu1 1 2 3\nintr 12 0\n");
-  const MachineLoad load = read_machine_load(root.path());
+  const MachineLoad load = read_machine_load_below(root.path());
   EXPECT_EQ(load.cpus, 2);
   EXPECT_DOUBLE_EQ(load.busy_s, ticks(100 + 20 + 30 + 6 + 7));  // guest time is in user time already
   EXPECT_DOUBLE_EQ(load.steal_s, ticks(80));
@@ -47,7 +47,7 @@ TEST(MachineLoad, ReadsTimesOfAllCpus) {
 TEST(MachineLoad, AnOldKernelCountsNoSteal) {
   const FakeRoot root;
   root.write("proc/stat", "cpu  100 20 30 4000\ncpu0 1 2 3\n");
-  const MachineLoad load = read_machine_load(root.path());
+  const MachineLoad load = read_machine_load_below(root.path());
   EXPECT_DOUBLE_EQ(load.busy_s, ticks(150));
   EXPECT_EQ(load.steal_s, 0);
 }
@@ -56,14 +56,14 @@ TEST(MachineLoad, ReadsTheQuotaOfUnifiedControlGroups) {
   const FakeRoot root;
   root.write("proc/self/cgroup", "0::/box\n");
   root.write("sys/fs/cgroup/box/cpu.stat", "usage_usec 5\nnr_throttled 3\nthrottled_usec 1500000\n");
-  EXPECT_DOUBLE_EQ(read_machine_load(root.path()).quota_s, 1.5);
+  EXPECT_DOUBLE_EQ(read_machine_load_below(root.path()).quota_s, 1.5);
 }
 
 TEST(MachineLoad, ReadsTheQuotaOfSeparateControlGroups) {
   const FakeRoot root;
   root.write("proc/self/cgroup", "4:memory:/box\n3:cpu,cpuacct:/box\n0::/\n");
   root.write("sys/fs/cgroup/cpu/box/cpu.stat", "nr_periods 7\nnr_throttled 3\nthrottled_time 2500000000\n");
-  EXPECT_DOUBLE_EQ(read_machine_load(root.path()).quota_s, 2.5);
+  EXPECT_DOUBLE_EQ(read_machine_load_below(root.path()).quota_s, 2.5);
 }
 
 TEST(MachineLoad, CountsThermalEventsOfCoresAndPackages) {
@@ -73,7 +73,7 @@ TEST(MachineLoad, CountsThermalEventsOfCoresAndPackages) {
   root.write(cpus + "0/thermal_throttle/core_throttle_count", "3\n");
   root.write(cpus + "0/thermal_throttle/package_throttle_count", "4\n");
   root.write(cpus + "1/thermal_throttle/core_throttle_count", "5\n");
-  EXPECT_EQ(read_machine_load(root.path()).thermal_events, 12);
+  EXPECT_EQ(read_machine_load_below(root.path()).thermal_events, 12);
 }
 
 TEST(MachineLoad, PrefersTheGovernorsClockToThatOfCpuinfo) {
@@ -84,16 +84,16 @@ TEST(MachineLoad, PrefersTheGovernorsClockToThatOfCpuinfo) {
     cpuinfo += "processor\t: " + std::to_string(cpu) + "\ncpu MHz\t\t: 2445.422\n\n";
   }
   root.write("proc/cpuinfo", cpuinfo);
-  EXPECT_DOUBLE_EQ(read_machine_load(root.path()).cpu_mhz, 2445.422);
+  EXPECT_DOUBLE_EQ(read_machine_load_below(root.path()).cpu_mhz, 2445.422);
   for (int cpu = 0; cpu < cpus; ++cpu) {
     root.write("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/cpufreq/scaling_cur_freq", "3100000\n");
   }
-  EXPECT_DOUBLE_EQ(read_machine_load(root.path()).cpu_mhz, 3100);
+  EXPECT_DOUBLE_EQ(read_machine_load_below(root.path()).cpu_mhz, 3100);
 }
 
 TEST(MachineLoad, IsZeroWhereNothingIsTold) {
   const FakeRoot root;
-  const MachineLoad load = read_machine_load(root.path());
+  const MachineLoad load = read_machine_load_below(root.path());
   EXPECT_EQ(load.cpus, 0);
   EXPECT_EQ(load.busy_s, 0);
   EXPECT_EQ(load.quota_s, 0);
@@ -103,8 +103,8 @@ TEST(MachineLoad, IsZeroWhereNothingIsTold) {
 }
 
 TEST(Disturbance, IsWhatLiesBetweenTwoReadings) {
-  const MachineLoad before{10, 4, 100, 5, 50, 1, 7, 3000};
-  const MachineLoad after{12, 4, 107, 5.5, 54, 1.25, 9, 2900};
+  const MachineLoad before{10, 4, 100, 5, 50, 1, 7, 3000, 1900, 0x4};
+  const MachineLoad after{12, 4, 107, 5.5, 54, 1.25, 9, 2900, 1700, 0x40};
   const Disturbance between = disturbance_between(before, after);
   EXPECT_DOUBLE_EQ(between.wall_s, 2);
   EXPECT_EQ(between.cpus, 4);
@@ -113,19 +113,21 @@ TEST(Disturbance, IsWhatLiesBetweenTwoReadings) {
   EXPECT_DOUBLE_EQ(between.quota_s, 0.25);
   EXPECT_EQ(between.thermal_events, 2);
   EXPECT_DOUBLE_EQ(between.cpu_mhz, 2900);
+  EXPECT_DOUBLE_EQ(between.gpu_mhz, 1700);
+  EXPECT_EQ(between.gpu_slowdowns, 0x44U);
 }
 
 TEST(Disturbance, SurvivesJson) {
-  const Disturbance disturbance{2, 4, 0.5, 3, 0.25, 2, 2900};
+  const Disturbance disturbance{2, 4, 0.5, 3, 0.25, 2, 2900, 1700, 0x44};
   EXPECT_EQ(disturbance_from_json(nlohmann::json::parse(disturbance_json(disturbance).dump())), disturbance);
   EXPECT_THROW(disturbance_from_json(nlohmann::json{{"wall_s", 1}}), nlohmann::json::exception);
 }
 
 /// Sleeping costs no CPU time, so what the machine did meanwhile was not ours.
 TEST(Disturbance, OfThisMachineIsFinite) {
-  const MachineLoad before = read_machine_load();
+  const MachineLoad before = read_machine_load("cpu");
   usleep(20000);
-  const Disturbance between = disturbance_between(before, read_machine_load());
+  const Disturbance between = disturbance_between(before, read_machine_load("cpu"));
   EXPECT_GE(between.wall_s, 0.02);
   EXPECT_GE(between.steal_s, 0);
   EXPECT_LE(between.steal_s, between.cpus * (between.wall_s + 0.1));

@@ -52,7 +52,7 @@ TEST(SpecS22, PlanCountsPrefillAndDecodeStep) {
 }
 
 TEST(Plan, RooflineTakesTheSlowerSide) {
-  Hardware hardware{"round", "made up", 80'000'000'000, 1e12, 1e13, 1e14, std::nullopt};
+  Hardware hardware{"round", "made up", 80'000'000'000, 1e12, 1e13, 1e14, std::nullopt, {}};
   const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 1, {hardware});
   const StoragePlan& sixteen = plan.storages[0];
   EXPECT_TRUE(sixteen.prefill.time->bound_by_compute);
@@ -77,7 +77,7 @@ TEST(Plan, MixedStorageAndOtherHeadsGetTheirOwnRows) {
 }
 
 TEST(Plan, SaysByHowMuchItDoesNotFit) {
-  const Hardware hardware{"small", "made up", 20'000'000'000, 1e12, 1e13, 1e14, std::nullopt};
+  const Hardware hardware{"small", "made up", 20'000'000'000, 1e12, 1e13, 1e14, std::nullopt, {}};
   const Plan plan = make_plan(testing_shapes::llama_8b(), {}, 4096, 32, {hardware});
   const StoragePlan& sixteen = plan.storages.at(0);
   EXPECT_EQ(sixteen.memory.weight_bytes, 16060522496);

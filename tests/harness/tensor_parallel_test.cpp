@@ -57,7 +57,7 @@ TEST(TensorParallel, SentBytesOfADecodeStepByHand) {
 }
 
 TEST(TensorParallel, APlanAddsTheTimeOfTheLinksOrSaysThatItCannot) {
-  Hardware hardware{"round", "made up", 80'000'000'000, 1e12, 1e13, 1e14, 1e11};
+  Hardware hardware{"round", "made up", 80'000'000'000, 1e12, 1e13, 1e14, 1e11, {}};
   const Plan linked = make_plan(llama_8b(), {}, 4096, 1, {hardware, 4});
   const RooflineTime& time = *linked.storages.at(0).decode.time;
   EXPECT_DOUBLE_EQ(*time.link_s, sent_bytes(llama_8b(), {}, 1, 1, 4) / 1e11);

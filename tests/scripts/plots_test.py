@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
 from plots import environment  # noqa: E402
-from plots.report_data import phase_work, read_report  # noqa: E402
+from plots.report_data import read_report  # noqa: E402
 
 BINARY = os.environ.get("KVLAB_BINARY", "")
 PLOTS = {"step_latency", "step_distribution", "prefill", "decode_bandwidth_by_context", "decode_bandwidth_by_batch",
@@ -225,12 +225,20 @@ class Numbers(Folder):
 
     def test_phases_share_the_work_of_a_round(self):
         for case in self.report.measured:
-            (prefill_flops, prefill_bytes, _), (decode_flops, decode_bytes, seconds) = phase_work(case).values()
-            work = case.metrics["work"]
-            self.assertEqual(prefill_flops + decode_flops, work["gemm_flops"] + work["attention_flops"])
-            self.assertEqual(prefill_bytes + decode_bytes,
+            work, phases = case.metrics["work"], [case.metrics[phase] for phase in ("prefill", "decode")]
+            self.assertEqual(sum(phase["flops"] for phase in phases), work["gemm_flops"] + work["attention_flops"])
+            self.assertEqual(sum(phase["bytes"] for phase in phases),
                              work["weight_bytes"] + work["kv_read_bytes"] + work["kv_write_bytes"])
-            self.assertAlmostEqual(decode_flops / seconds / case.metrics["decode"]["flops_per_s"], 1, places=9)
+
+    def test_points_lie_under_the_roof_that_the_picture_draws(self):
+        from plots.roofline import points_of
+        for case in self.report.measured:
+            for phase, (intensity, gflops_per_s) in points_of(case).items():
+                peak = self.report.ceiling("gemm_flops_per_s", case.settings["weight_dtype"])
+                roof = min(intensity * self.report.ceiling("read_bytes_per_s"), peak)
+                metrics = case.metrics[phase]
+                self.assertAlmostEqual(metrics["attainable_flops_per_s"] / roof, 1, places=9)
+                self.assertAlmostEqual(metrics["attained_share"] * roof / 1e9 / gflops_per_s, 1, places=9)
 
     def test_ratios_are_taken_within_a_round(self):
         from plots.speedup import speed_up
