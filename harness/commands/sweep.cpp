@@ -26,7 +26,7 @@ namespace kvlab {
 namespace {
 
 constexpr double kCeilingsBudget_s = 2;    // a look, before and after the rounds of a model
-constexpr double kDryRunCeilings_s = 0.8;  // for the estimate
+constexpr double kDryRunCeilings_s = 0.3;  // for the estimate
 
 /// Every case with its model's configuration, checked as far as no weights are needed.
 std::vector<MeasuredCase> checked_cases(const SweepConfig& config, const SweepRequest& request) {
