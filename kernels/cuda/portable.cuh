@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/host_device.h"
+
 #if defined(__CUDACC__)
 
 #include <cuda_runtime.h>
@@ -14,7 +16,6 @@
 #define KVLAB_DEVICE __device__ inline
 #define KVLAB_LAUNCH_BOUNDS(threads, blocks_per_sm) __launch_bounds__(threads, blocks_per_sm)
 #define KVLAB_UNROLL _Pragma("unroll")
-#define KVLAB_HOST_DEVICE __host__ __device__
 
 #else
 
@@ -24,7 +25,6 @@
 #define KVLAB_DEVICE inline
 #define KVLAB_LAUNCH_BOUNDS(threads, blocks_per_sm)
 #define KVLAB_UNROLL
-#define KVLAB_HOST_DEVICE
 
 #endif
 

@@ -1,0 +1,385 @@
+// The body of decode attention on CUDA cores: a block takes one split of the keys of a sequence for up to `heads` query
+// heads of a KV head. attention_decode_merge.cuh puts the splits together; decode_plan.h says which keys a split owns.
+#pragma once
+
+#include <cfloat>
+#include <cstdint>
+
+#include "kernels/cuda/async_copy.cuh"
+#include "kernels/cuda/decode_plan.h"
+#include "kernels/cuda/memory.cuh"
+#include "kernels/cuda/numbers.cuh"
+#include "kernels/cuda/warp_ops.cuh"
+
+namespace kvlab::cuda {
+
+constexpr int kDecodeBlock = kDecodeWarps * kWarpSize;
+constexpr float kNoScore = -FLT_MAX;  // the largest score of no keys; finite, so that differences are never NaN
+
+using Float4 = Vector<float, 4>;
+using SplitSum = Vector<float, 2>;  // of one head and split: its largest score, the sum of its weights
+
+/// Where the step's data stand. Scores are in units of log 2, for exp2.
+template <typename T>
+struct DecodeParams {
+  Global<const float> q;  // [n_seqs, n_heads, head_dim], sequences q_stride apart
+  std::int64_t q_stride;
+  Global<float> out;  // [n_seqs, n_heads, head_dim], sequences out_stride apart
+  std::int64_t out_stride;
+  Global<const T> k;
+  Global<const T> v;
+  std::int64_t page_stride;  // these three in elements
+  std::int64_t head_stride;
+  std::int64_t slot_stride;
+  std::uint32_t page_size;                   // without a table: more than any length
+  std::int64_t pages_per_seq;                // row stride of the table
+  Global<const std::int32_t> page_table;     // [n_seqs, pages_per_seq] or null
+  Global<const std::int64_t> region_offset;  // [n_seqs], used without a table
+  Global<const std::int32_t> kv_lens;        // [n_seqs]
+  Global<float> partial_rows;                // [n_seqs, n_heads, n_splits, head_dim]
+  Global<SplitSum> partial_sums;             // [n_seqs, n_heads, n_splits]
+  std::int32_t n_heads;
+  std::int32_t group;
+  std::int32_t n_passes;
+  std::int32_t head_dim;
+  std::int32_t window;
+  float scale;  // times log2(e)
+};
+
+/// Which lane holds what. A row of K or V is shared by kLanes lanes, each with 8 components in 16-byte chunks; chunk c
+/// of lane l is the row's chunk c * kLanes + l, so that each access of a warp is one run of bytes.
+template <typename T, int dim>
+struct DecodeLanes {
+  static constexpr int kLanes = dim / kDecodeLaneComponents;
+  static constexpr int kPerChunk = 16 / static_cast<int>(sizeof(T));
+  static constexpr int kChunks = kDecodeLaneComponents / kPerChunk;
+  static constexpr int kKeys = kDecodeLaneChunks / kChunks;  // of a lane in one step
+  static constexpr int kGroupsPerWarp = kWarpSize / kLanes;
+  static constexpr int kGroups = kDecodeWarps * kGroupsPerWarp;
+  static constexpr int kTile = decode_tile_keys(dim, sizeof(T));
+  static constexpr int kBlocks = dim / 4;  // of four components in a row
+
+  /// The first component of a lane's chunk.
+  KVLAB_DEVICE static int component(int chunk) { return (chunk * kLanes + lane_id() % kLanes) * kPerChunk; }
+  /// The first component of the lower (0) or upper (1) four of a lane's eight.
+  KVLAB_DEVICE static int half_component(int half) { return component(half * 4 / kPerChunk) + half * 4 % kPerChunk; }
+  /// The lane of a group that holds four components of a row.
+  KVLAB_DEVICE static int lane_of(int block) { return kChunks == 1 ? block / 2 : block % kLanes; }
+  /// Where four components of a lane's row stand among the 64 places of a warp. The exchanged bits keep eight
+  /// neighbouring lanes (which write) and eight neighbouring blocks of a row (which are read) on different banks.
+  KVLAB_DEVICE static int place(int lane, int block) {
+    const int exchanged = kChunks == 1 ? lane >> 2 & 1 : kLanes == 4 ? lane & 4 : 0;
+    return lane / kLanes * kBlocks + (block ^ exchanged);
+  }
+};
+
+template <typename T, int dim, int heads>
+struct DecodeStorage {
+  /// [stage, warp, K or V, chunk of the lane, lane]: a lane reads only what it has copied itself, so the ring needs no
+  /// barrier. Later, stage 0 of a warp holds its rows of output [head, place].
+  SharedArray<Float4, kDecodeStages * kDecodeWarps * 2 * kDecodeLaneChunks * kWarpSize> ring;
+  SharedArray<float, DecodeLanes<T, dim>::kGroups * heads> largest;  // [group, head]
+  SharedArray<float, DecodeLanes<T, dim>::kGroups * heads> total;    // [group, head]
+};
+
+KVLAB_DEVICE constexpr int decode_ring_index(int stage, int warp, int side, int chunk) {
+  return (((stage * kDecodeWarps + warp) * 2 + side) * kDecodeLaneChunks + chunk) * kWarpSize;
+}
+
+template <typename T>
+KVLAB_DEVICE float widened(T value) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    return value;
+  } else {
+    return to_float(value);
+  }
+}
+
+/// Where a lane's keys of one step are: looked up a step ahead of their copies.
+template <int n>
+struct DecodePlaces {
+  std::int32_t page[n];
+  std::uint32_t slot[n];
+};
+
+/// What a lane has of its keys so far, for each head: their largest score, the sum of their weights, and its eight
+/// components of the weighted sum of V.
+template <int heads>
+struct DecodeSums {
+  float largest[heads];
+  float total[heads];
+  float row[heads][kDecodeLaneComponents];
+};
+
+/// A block's share of the work.
+template <typename T>
+struct DecodeTask {
+  std::int32_t seq;
+  std::int32_t kv_head;
+  std::int32_t first_head;  // of the query heads of this pass
+  std::int32_t n_heads;     // of this pass
+  KeyRange keys;
+  std::int64_t kv_base;  // element of K and V where the KV head begins, pages and slots aside
+};
+
+template <typename T, int dim>
+KVLAB_DEVICE std::int32_t decode_key(const KeyRange& keys, int step, int i) {
+  using Lanes = DecodeLanes<T, dim>;
+  const int row = (warp_id() * Lanes::kKeys + i) * Lanes::kGroupsPerWarp + lane_id() / Lanes::kLanes;
+  return keys.begin + step * Lanes::kTile + row;
+}
+
+template <typename T, int dim>
+KVLAB_DEVICE void find_places(const DecodeParams<T>& params, const DecodeTask<T>& task, int step,
+                              DecodePlaces<DecodeLanes<T, dim>::kKeys>& places) {
+  const Global<const std::int32_t> row = params.page_table + task.seq * params.pages_per_seq;
+  KVLAB_UNROLL
+  for (int i = 0; i < DecodeLanes<T, dim>::kKeys; ++i) {
+    const std::int32_t key = decode_key<T, dim>(task.keys, step, i);
+    const std::uint32_t page = static_cast<std::uint32_t>(key) / params.page_size;
+    places.page[i] = load_global_constant_if(params.page_table && key < task.keys.end, row + page, 0);
+    places.slot[i] = static_cast<std::uint32_t>(key) - page * params.page_size;
+  }
+}
+
+/// Starts the copies of a step, as one group. Chunks past head_dim and keys past the split arrive as zeros, unread.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void copy_step(const DecodeParams<T>& params, const DecodeTask<T>& task, int step,
+                            const DecodePlaces<DecodeLanes<T, dim>::kKeys>& places,
+                            DecodeStorage<T, dim, heads>& shared) {
+  using Lanes = DecodeLanes<T, dim>;
+  const int stage = step % kDecodeStages;
+  KVLAB_UNROLL
+  for (int i = 0; i < Lanes::kKeys; ++i) {
+    const bool owned = decode_key<T, dim>(task.keys, step, i) < task.keys.end;
+    const std::int64_t row = task.kv_base + places.page[i] * params.page_stride + places.slot[i] * params.slot_stride;
+    KVLAB_UNROLL
+    for (int c = 0; c < Lanes::kChunks; ++c) {
+      const int component = Lanes::component(c);
+      const int n_bytes = owned && component < params.head_dim ? 16 : 0;
+      const int chunk = i * Lanes::kChunks + c;
+      copy_async16(shared.ring.at(decode_ring_index(stage, warp_id(), 0, chunk) + lane_id()),
+                   params.k + row + component, n_bytes);
+      copy_async16(shared.ring.at(decode_ring_index(stage, warp_id(), 1, chunk) + lane_id()),
+                   params.v + row + component, n_bytes);
+    }
+  }
+  commit_copies();
+}
+
+/// Q of the pass's heads, a lane's components, times the scale; zeros past head_dim and for heads that are not there.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void load_query(const DecodeParams<T>& params, const DecodeTask<T>& task,
+                             float (&q)[heads][kDecodeLaneComponents]) {
+  const Global<const float> rows = params.q + task.seq * params.q_stride;
+  KVLAB_UNROLL
+  for (int h = 0; h < heads; ++h) {
+    KVLAB_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      const int component = DecodeLanes<T, dim>::half_component(half);
+      const std::int64_t at = static_cast<std::int64_t>(task.first_head + h) * params.head_dim + component;
+      const Float4 values =
+          load_global_if(h < task.n_heads && component < params.head_dim, (rows + at).template as<Float4>(), Float4{});
+      KVLAB_UNROLL
+      for (int e = 0; e < 4; ++e) q[h][half * 4 + e] = values[e] * params.scale;
+    }
+  }
+}
+
+/// scores[i * heads + h] = q of head h . key i, for each lane of the group that holds the key.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void score_step(int stage, const float (&q)[heads][kDecodeLaneComponents],
+                             DecodeStorage<T, dim, heads>& shared,
+                             float (&scores)[DecodeLanes<T, dim>::kKeys * heads]) {
+  using Lanes = DecodeLanes<T, dim>;
+  KVLAB_UNROLL
+  for (int i = 0; i < Lanes::kKeys; ++i) {
+    KVLAB_UNROLL
+    for (int h = 0; h < heads; ++h) scores[i * heads + h] = 0.0F;
+    KVLAB_UNROLL
+    for (int c = 0; c < Lanes::kChunks; ++c) {
+      const int at = decode_ring_index(stage, warp_id(), 0, i * Lanes::kChunks + c) + lane_id();
+      const auto k = load_shared(shared.ring.at(at).template as<Vector<T, Lanes::kPerChunk>>());
+      KVLAB_UNROLL
+      for (int e = 0; e < Lanes::kPerChunk; ++e) {
+        KVLAB_UNROLL
+        for (int h = 0; h < heads; ++h) scores[i * heads + h] += q[h][c * Lanes::kPerChunk + e] * widened(k[e]);
+      }
+    }
+  }
+  group_sum<Lanes::kLanes>(scores);
+}
+
+/// Turns scores into weights relative to the new largest score, and rescales what was summed before. A key that is not
+/// there weighs nothing, whatever its score.
+template <int n_keys, int heads>
+KVLAB_DEVICE void weigh_step(const bool (&is_there)[n_keys], float (&scores)[n_keys * heads], DecodeSums<heads>& sums) {
+  KVLAB_UNROLL
+  for (int h = 0; h < heads; ++h) {
+    float largest = sums.largest[h];
+    KVLAB_UNROLL
+    for (int i = 0; i < n_keys; ++i) {
+      const float score = scores[i * heads + h];
+      largest = is_there[i] && score > largest ? score : largest;
+    }
+    const float rescale = exp2_approx(sums.largest[h] - largest);
+    sums.largest[h] = largest;
+    sums.total[h] *= rescale;
+    KVLAB_UNROLL
+    for (int e = 0; e < kDecodeLaneComponents; ++e) sums.row[h][e] *= rescale;
+    KVLAB_UNROLL
+    for (int i = 0; i < n_keys; ++i) {
+      const float weight = is_there[i] ? exp2_approx(scores[i * heads + h] - largest) : 0.0F;
+      scores[i * heads + h] = weight;
+      sums.total[h] += weight;
+    }
+  }
+}
+
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void sum_values(int stage, const float (&weights)[DecodeLanes<T, dim>::kKeys * heads],
+                             DecodeStorage<T, dim, heads>& shared, DecodeSums<heads>& sums) {
+  using Lanes = DecodeLanes<T, dim>;
+  KVLAB_UNROLL
+  for (int i = 0; i < Lanes::kKeys; ++i) {
+    KVLAB_UNROLL
+    for (int c = 0; c < Lanes::kChunks; ++c) {
+      const int at = decode_ring_index(stage, warp_id(), 1, i * Lanes::kChunks + c) + lane_id();
+      const auto v = load_shared(shared.ring.at(at).template as<Vector<T, Lanes::kPerChunk>>());
+      KVLAB_UNROLL
+      for (int e = 0; e < Lanes::kPerChunk; ++e) {
+        KVLAB_UNROLL
+        for (int h = 0; h < heads; ++h) {
+          sums.row[h][c * Lanes::kPerChunk + e] += weights[i * heads + h] * widened(v[e]);
+        }
+      }
+    }
+  }
+}
+
+/// Walks the split's keys.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void walk_keys(const DecodeParams<T>& params, const DecodeTask<T>& task,
+                            DecodeStorage<T, dim, heads>& shared, DecodeSums<heads>& sums) {
+  using Lanes = DecodeLanes<T, dim>;
+  float q[heads][kDecodeLaneComponents];
+  DecodePlaces<Lanes::kKeys> places;
+  find_places<T, dim>(params, task, 0, places);
+  for (int step = 0; step < kDecodeStages - 1; ++step) {
+    copy_step<T, dim, heads>(params, task, step, places, shared);
+    find_places<T, dim>(params, task, step + 1, places);
+  }
+  load_query<T, dim, heads>(params, task, q);
+  const int n_steps = (task.keys.end - task.keys.begin + Lanes::kTile - 1) / Lanes::kTile;
+  for (int step = 0; step < n_steps; ++step) {
+    copy_step<T, dim, heads>(params, task, step + kDecodeStages - 1, places, shared);
+    find_places<T, dim>(params, task, step + kDecodeStages, places);
+    wait_for_copies<kDecodeStages - 1>();
+    const int stage = step % kDecodeStages;
+    float scores[Lanes::kKeys * heads];
+    score_step<T, dim, heads>(stage, q, shared, scores);
+    bool is_there[Lanes::kKeys];
+    KVLAB_UNROLL
+    for (int i = 0; i < Lanes::kKeys; ++i) is_there[i] = decode_key<T, dim>(task.keys, step, i) < task.keys.end;
+    weigh_step<Lanes::kKeys, heads>(is_there, scores, sums);
+    sum_values<T, dim, heads>(stage, scores, shared, sums);
+  }
+  wait_for_copies<0>();
+}
+
+/// Leaves every lane's sums where the whole block finds them.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void share_sums(const DecodeSums<heads>& sums, DecodeStorage<T, dim, heads>& shared) {
+  using Lanes = DecodeLanes<T, dim>;
+  static_assert(heads * 2 <= 2 * kDecodeLaneChunks, "the rows of a warp fit into its part of one stage");
+  const int group = warp_id() * Lanes::kGroupsPerWarp + lane_id() / Lanes::kLanes;
+  const bool is_first = lane_id() % Lanes::kLanes == 0;
+  warp_barrier();  // other lanes may still read what they copied
+  KVLAB_UNROLL
+  for (int h = 0; h < heads; ++h) {
+    store_shared_if(is_first, shared.largest.at(group * heads + h), sums.largest[h]);
+    store_shared_if(is_first, shared.total.at(group * heads + h), sums.total[h]);
+    KVLAB_UNROLL
+    for (int half = 0; half < 2; ++half) {
+      Float4 values;
+      KVLAB_UNROLL
+      for (int e = 0; e < 4; ++e) values[e] = sums.row[h][half * 4 + e];
+      const int place = Lanes::place(lane_id(), Lanes::half_component(half) / 4);
+      store_shared(shared.ring.at(decode_ring_index(0, warp_id(), 0, h * 2) + place), values);
+    }
+  }
+  block_barrier();
+}
+
+/// The whole block's sums of a head: largest score and sum of weights, and four components of the row.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE SplitSum gather_sums(int head, int block, DecodeStorage<T, dim, heads>& shared, Float4& row) {
+  using Lanes = DecodeLanes<T, dim>;
+  SplitSum sum{{kNoScore, 0.0F}};
+  for (int group = 0; group < Lanes::kGroups; ++group) {
+    const float largest = load_shared(shared.largest.at(group * heads + head));
+    sum[0] = largest > sum[0] ? largest : sum[0];
+  }
+  row = Float4{};
+  for (int group = 0; group < Lanes::kGroups; ++group) {
+    const float weight = exp2_approx(load_shared(shared.largest.at(group * heads + head)) - sum[0]);
+    sum[1] += weight * load_shared(shared.total.at(group * heads + head));
+    const int lane = group % Lanes::kGroupsPerWarp * Lanes::kLanes + Lanes::lane_of(block);
+    const int at = decode_ring_index(0, group / Lanes::kGroupsPerWarp, 0, head * 2) + Lanes::place(lane, block);
+    const Float4 part = load_shared(shared.ring.at(at));
+    KVLAB_UNROLL
+    for (int e = 0; e < 4; ++e) row[e] += weight * part[e];
+  }
+  return sum;
+}
+
+/// Grid: n_splits x (n_kv_heads * n_passes) x n_seqs; block: kDecodeBlock threads; shared: DecodeStorage. T: float or
+/// Bf16. head_dim <= dim. Reads the K and V rows of its keys once each, in 16-byte chunks. Where a sequence's keys are
+/// in one split, it writes out; otherwise it leaves partial rows and sums. A split without keys leaves at once, but the
+/// first split of a sequence without keys writes zeros.
+template <typename T, int dim, int heads>
+KVLAB_KERNEL void KVLAB_LAUNCH_BOUNDS(kDecodeBlock, 3) attention_decode_kernel(DecodeParams<T> params) {
+  using Lanes = DecodeLanes<T, dim>;
+  auto& shared = shared_storage<DecodeStorage<T, dim, heads>>();
+  wait_for_previous_launch();
+  const int n_splits = grid_size_x();
+  DecodeTask<T> task;
+  task.seq = block_z();
+  task.kv_head = block_y() / params.n_passes;
+  const int first_of_group = block_y() % params.n_passes * heads;
+  task.first_head = task.kv_head * params.group + first_of_group;
+  task.n_heads = params.group - first_of_group < heads ? params.group - first_of_group : heads;
+  const KeyRange visible = visible_keys(load_global(params.kv_lens + task.seq), params.window);
+  task.keys = split_keys(visible, block_x(), n_splits, Lanes::kTile);
+  const int n_live = live_splits(visible.end - visible.begin, n_splits, Lanes::kTile);
+  if (block_x() >= (n_live > 0 ? n_live : 1)) return;
+  task.kv_base = task.kv_head * params.head_stride;
+  if (!params.page_table) task.kv_base += load_global(params.region_offset + task.seq);
+  DecodeSums<heads> sums;
+  KVLAB_UNROLL
+  for (int h = 0; h < heads; ++h) {
+    sums.largest[h] = kNoScore;
+    sums.total[h] = 0.0F;
+    KVLAB_UNROLL
+    for (int e = 0; e < kDecodeLaneComponents; ++e) sums.row[h][e] = 0.0F;
+  }
+  walk_keys<T, dim, heads>(params, task, shared, sums);
+  share_sums<T, dim, heads>(sums, shared);
+  for (int item = thread_x(); item < heads * Lanes::kBlocks; item += kDecodeBlock) {
+    const int h = item / Lanes::kBlocks;
+    const int component = item % Lanes::kBlocks * 4;
+    Float4 row;
+    const SplitSum sum = gather_sums<T, dim, heads>(h, component / 4, shared, row);
+    const bool is_inside = h < task.n_heads && component < params.head_dim;
+    const std::int64_t head = task.first_head + h;
+    const std::int64_t part = (task.seq * static_cast<std::int64_t>(params.n_heads) + head) * n_splits + block_x();
+    const float inverse = n_live > 1 ? 1.0F : sum[1] > 0.0F ? 1.0F / sum[1] : 0.0F;
+    for (int e = 0; e < 4; ++e) row[e] *= inverse;
+    const Global<float> to = n_live > 1 ? params.partial_rows + part * params.head_dim
+                                        : params.out + task.seq * params.out_stride + head * params.head_dim;
+    store_global_if(is_inside, (to + component).template as<Float4>(), row);
+    store_global_if(is_inside && component == 0 && n_live > 1, params.partial_sums + part, sum);
+  }
+}
+
+}  // namespace kvlab::cuda
