@@ -7,13 +7,11 @@ namespace kvlab::cuda {
 
 namespace {
 
-bool is_wide(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
-
 template <typename T>
 void launch_for(const T* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
                 CUstream_st* stream) {
   if (n_ids * width == 0) return;  // a launch of no blocks is an error
-  const bool wide = width % 4 == 0 && is_wide(table) && is_wide(out);
+  const bool wide = width % 4 == 0 && is_aligned_to_16(table) && is_aligned_to_16(out);
   launch("embed", wide ? embed_kernel<T, 4> : embed_kernel<T, 1>, {n_ids, kEmbedBlock}, stream, table, width, ids, out);
 }
 

@@ -25,4 +25,7 @@ inline LaunchShape shape_for(std::int64_t n_items, std::int64_t block_size, std:
   return {wanted < max_blocks ? wanted : max_blocks, block_size};
 }
 
+/// Whether accesses of 16 bytes may begin here.
+inline bool is_aligned_to_16(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
+
 }  // namespace kvlab::cuda

@@ -22,6 +22,13 @@ void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows,
 void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
                      const float* weight, float eps, Bf16* y, CUstream_st* stream);
 
+/// y = (x - mean) / sqrt(var + eps) * weight + bias, row by row, population variance. Shapes as for launch_rms_norm;
+/// bias [width].
+void launch_layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                       const float* weight, const float* bias, float eps, float* y, CUstream_st* stream);
+void launch_layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
+                       const float* weight, const float* bias, float eps, Bf16* y, CUstream_st* stream);
+
 /// out[i, :] = table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids, width].
 void launch_embed(const float* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
                   CUstream_st* stream);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 
 #include "kernels/cuda/portable.cuh"
 #include "kernels/dtype.h"
@@ -70,6 +71,16 @@ KVLAB_DEVICE F16 to_f16(float value) {
   const std::uint32_t rounded = magnitude + 0xFFFU + (magnitude >> 13 & 1U);
   return {static_cast<std::uint16_t>(sign | (rounded - (112U << 23)) >> 13)};
 #endif
+}
+
+/// The value as it is stored: a float as it is, or rounded to bf16.
+template <typename Out>
+KVLAB_DEVICE Out rounded_to(float value) {
+  if constexpr (std::is_same_v<Out, Bf16>) {
+    return to_bf16(value);
+  } else {
+    return value;
+  }
 }
 
 /// Two values in one register, `low` in the lower half, as matrix fragments hold them.

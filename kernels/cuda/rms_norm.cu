@@ -7,14 +7,13 @@ namespace kvlab::cuda {
 
 namespace {
 
-bool is_wide(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
-
 template <typename Out>
 void launch_for(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width, const float* weight,
                 float eps, Out* y, CUstream_st* stream) {
   if (n_rows * width == 0) return;  // a launch of no blocks is an error
   const LaunchShape shape{n_rows, kRmsNormBlock, 1, 1, sizeof(RmsNormStorage)};
-  const bool wide = width % 4 == 0 && x_stride % 4 == 0 && is_wide(x) && is_wide(weight) && is_wide(y);
+  const bool wide =
+      width % 4 == 0 && x_stride % 4 == 0 && is_aligned_to_16(x) && is_aligned_to_16(weight) && is_aligned_to_16(y);
   launch("rms_norm", wide ? rms_norm_kernel<Out, 4> : rms_norm_kernel<Out, 1>, shape, stream, x, x_stride,
          static_cast<int>(width), weight, eps, y);
 }

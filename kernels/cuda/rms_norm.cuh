@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
 #include "kernels/cuda/block_reduce.cuh"
 #include "kernels/cuda/memory.cuh"
@@ -16,15 +15,6 @@ constexpr int kRmsNormBlock = 256;
 struct RmsNormStorage {
   SharedArray<float, kRmsNormBlock / kWarpSize> partials;
 };
-
-template <typename Out>
-KVLAB_DEVICE Out rounded_to(float value) {
-  if constexpr (std::is_same_v<Out, Bf16>) {
-    return to_bf16(value);
-  } else {
-    return value;
-  }
-}
 
 /// y[r, :] = x[r, :] / sqrt(mean(x[r, :]^2) + eps) * weight, rounded to Out (float or Bf16).
 /// Grid: n_rows blocks; block: kRmsNormBlock threads; shared: RmsNormStorage.
