@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/dtype.h"
+#include "kernels/views.h"
 
 struct CUstream_st;  // *CUstream_st is CUDA's cudaStream_t
 
@@ -28,6 +29,27 @@ void launch_layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_row
                        const float* weight, const float* bias, float eps, float* y, CUstream_st* stream);
 void launch_layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
                        const float* weight, const float* bias, float eps, Bf16* y, CUstream_st* stream);
+
+/// A step's projections on their way to attention. All are device pointers, those inside `kv` as well.
+struct RopeAppendArgs {
+  const float* qkv = nullptr;  // [n_rows, (n_heads + 2 n_kv_heads) * head_dim]: Q, K, V; rows qkv_stride apart
+  std::int64_t qkv_stride = 0;
+  std::int64_t n_rows = 0;
+  std::int64_t n_heads = 0;
+  std::int64_t n_kv_heads = 0;
+  std::int64_t head_dim = 0;                // even
+  const std::int32_t* positions = nullptr;  // [n_rows]
+  const std::int32_t* seqs = nullptr;       // [n_rows]: whose row it is, as an index into the view's tables
+  const float* cos_sin = nullptr;           // [n_positions, head_dim]: cosines, then sines; null: no rotation
+  std::int64_t q_out_stride = 0;
+  KvView kv;  // regions start at multiples of slot_stride
+};
+
+/// Rotates Q and K as Operations::rope does, writes Q to q_out [n_rows, n_heads * head_dim], f32 (may be qkv itself, at
+/// its stride) or rounded to bf16, and K and V to their slots, rounded to the view's dtype. Throws InputError for an
+/// odd head_dim.
+void launch_rope_append(const RopeAppendArgs& args, float* q_out, CUstream_st* stream);
+void launch_rope_append(const RopeAppendArgs& args, Bf16* q_out, CUstream_st* stream);
 
 /// out[i, :] = table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids, width].
 void launch_embed(const float* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
