@@ -51,6 +51,25 @@ struct RopeAppendArgs {
 void launch_rope_append(const RopeAppendArgs& args, float* q_out, CUstream_st* stream);
 void launch_rope_append(const RopeAppendArgs& args, Bf16* q_out, CUstream_st* stream);
 
+/// Scores of one sequence, which naive attention keeps in memory. Rows are whole: stride elements each, the last too;
+/// what lies between kv_len and the stride may be overwritten.
+struct MaskedSoftmaxArgs {
+  const float* scores = nullptr;  // [n_heads, n_queries, kv_len], rows stride apart
+  std::int64_t stride = 0;
+  std::int64_t n_heads = 0;
+  std::int64_t n_queries = 0;
+  std::int64_t kv_len = 0;
+  std::int64_t window = 0;  // 0: none; as in AttentionArgs
+  float scale = 1.0F;       // of the scores, above 0
+  std::int64_t weights_stride = 0;
+};
+
+/// weights = softmax(scale * scores) over the keys that each query sees (SequenceSpan), 0 for the others, so that the
+/// product with V may run over all kv_len; a query that sees no key gets zeros. f32 (may be scores, at its stride) or
+/// rounded to bf16. Throws InputError for a stride below kv_len.
+void launch_masked_softmax(const MaskedSoftmaxArgs& args, float* weights, CUstream_st* stream);
+void launch_masked_softmax(const MaskedSoftmaxArgs& args, Bf16* weights, CUstream_st* stream);
+
 /// out[i, :] = table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids, width].
 void launch_embed(const float* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
                   CUstream_st* stream);
