@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""What nvcc made of every kernel: registers, stack, local memory, 16-byte loads and matrix products, from the objects.
+
+usage: scripts/cuda_resources.py [--build DIR] [--check]
+
+Writes docs/kernels/cuda_resources.md. With --check it writes nothing and exits 1 when a kernel spills or uses local
+memory, or when a kernel of the page has other instances than the page says, or one has gained or lost its 16-byte loads
+or matrix products. Registers are a record, of the nvcc that the page names. Exit 77: no cuobjdump, or no CUDA objects;
+cuobjdump and nvdisasm come with the full toolkit, or from scripts/requirements.txt.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "kernels" / "cuda_resources.md"
+SKIPPED = 77
+TOOLS = ["cuobjdump", "nvdisasm"]  # the second does the disassembling for the first
+COLUMNS = ["registers", "stack bytes", "local bytes", "spill instructions", "16-byte loads", "matrix products"]
+SPILLS = ["stack bytes", "local bytes", "spill instructions"]
+SHAPE = ["16-byte loads", "matrix products"]  # what the source decides; the exact number of loads is the compiler's
+
+# What an instruction counts as. LDL and STL move spilled registers or local arrays.
+INSTRUCTIONS = {
+    "spill instructions": re.compile(r"\b(?:LDL|STL)\b"),
+    "16-byte loads": re.compile(r"\b(?:LDG|LDGSTS)\.[\w.]*128"),
+    "matrix products": re.compile(r"\bHMMA\b"),
+}
+
+
+def find_cuobjdump():
+    """The first of: next to nvcc, on PATH, in the Python environment of the scripts; nvdisasm must be beside it."""
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    candidates = [Path(nvcc).with_name("cuobjdump"), Path(shutil.which("cuobjdump") or "/nonexistent")]
+    candidates += sorted((ROOT / ".venv").glob("lib/python3*/site-packages/nvidia/cu*/bin/cuobjdump"))
+    complete = (path for path in candidates if all(os.access(path.with_name(tool), os.X_OK) for tool in TOOLS))
+    return next(complete, None)
+
+
+def output_of(*command):
+    path = f"{Path(command[0]).parent}:{os.environ['PATH']}"  # where cuobjdump looks for nvdisasm
+    ran = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
+                         env={**os.environ, "PATH": path})
+    if ran.returncode != 0:
+        sys.exit(f"cuda_resources: {' '.join(map(str, command))} failed: {ran.stderr.strip()}")
+    return ran.stdout
+
+
+def nvcc_version(build):
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    nvcc = re.search(r"^CMAKE_CUDA_COMPILER:\w+=(.+)$", cache, re.MULTILINE)
+    version = re.search(r"release ([\d.]+)", output_of(nvcc.group(1), "--version")) if nvcc else None
+    return version.group(1) if version else "unknown"
+
+
+def demangled(names):
+    """{mangled: kernel and template arguments, without namespaces and parameters}"""
+    plain = output_of("c++filt", *names).splitlines()
+    short = (re.sub(r"\bkvlab::(?:cuda::)?", "", name).removeprefix("void ") for name in plain)
+    return dict(zip(names, (name[: name.rfind("(", 0, argument_list(name))] for name in short)))
+
+
+def argument_list(name):
+    """Just past the parenthesis that opens the parameters: template arguments such as (int)4 have their own."""
+    depth = 0
+    for i, letter in enumerate(name):
+        depth += {"<": 1, ">": -1}.get(letter, 0)
+        if letter == "(" and depth == 0:
+            return i + 1
+    return len(name)
+
+
+def by_function(text):
+    """[(architecture, mangled function, its lines)] of cuobjdump's listing."""
+    architecture, function, sections = "", None, []
+    for line in text.splitlines():
+        if found := re.match(r"\s*arch = (sm_\w+)", line):
+            architecture = found.group(1)
+        elif found := re.match(r"\s*Function\s*:?\s*(\w+):?\s*$", line):
+            function = (architecture, found.group(1), [])
+            sections.append(function)
+        elif function:
+            function[2].append(line)
+    return sections
+
+
+def read_object(cuobjdump, path):
+    """{(mangled function, architecture): {column: number}}"""
+    rows = {}
+    for architecture, function, lines in by_function(output_of(cuobjdump, "-res-usage", path)):
+        usage = dict(re.findall(r"(REG|STACK|LOCAL):(\d+)", "\n".join(lines)))
+        rows[function, architecture] = {"registers": int(usage["REG"]), "stack bytes": int(usage["STACK"]),
+                                        "local bytes": int(usage["LOCAL"])}
+    for architecture, function, lines in by_function(output_of(cuobjdump, "-sass", path)):
+        for column, pattern in INSTRUCTIONS.items():
+            rows[function, architecture][column] = sum(1 for line in lines if pattern.search(line))
+    return rows
+
+
+def read_build(cuobjdump, build):
+    """{(kernel instance, architecture): {column: number}}"""
+    rows = {}
+    for path in sorted((build / "kernels" / "cuda" / "CMakeFiles" / "kvlab_cuda.dir").glob("*.cu.o")):
+        rows.update(read_object(cuobjdump, path))
+    names = demangled(sorted({function for function, _ in rows})) if rows else {}
+    return {(names[function], architecture): row for (function, architecture), row in rows.items()}
+
+
+def page_of(rows, version):
+    lines = [
+        "# What nvcc makes of the kernels", "",
+        "Made by `scripts/cuda_resources.py` from the built objects; CI checks it where nvcc and cuobjdump are. No kernel",
+        "may spill or use local memory. Whether an instance has 16-byte loads (`LDG.128`, `LDGSTS.128`) and matrix",
+        "products (`HMMA`) must be as here; registers belong to the nvcc named. Counts are instructions in the code.",
+        "An instance `<..., 1>` is the path of addresses or widths that do not allow wide accesses.", "",
+        f"nvcc {version}", "",
+        "| kernel | architecture | " + " | ".join(COLUMNS) + " |",
+        "| --- | --- |" + " ---: |" * len(COLUMNS),
+    ]
+    for (kernel, architecture), row in sorted(rows.items()):
+        lines.append(f"| `{kernel}` | {architecture} | " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def read_page():
+    """The rows of the page, as read_build gives them."""
+    text = PAGE.read_text(encoding="utf-8")
+    rows = {}
+    for kernel, architecture, numbers in re.findall(r"^\| `(.+)` \| (sm_\w+) \| (.+) \|$", text, re.MULTILINE):
+        rows[kernel, architecture] = dict(zip(COLUMNS, map(int, numbers.split(" | "))))
+    return rows
+
+
+def base_name(instance):
+    return instance[0].split("<")[0]
+
+
+def differences(rows):
+    """What is wrong with the built kernels, as sentences."""
+    page = read_page()
+    wrong = []
+    for instance, row in sorted(rows.items()):
+        name = " for ".join(instance)
+        wrong += [f"{name}: {row[column]} {column}" for column in SPILLS if row[column] != 0]
+        if instance not in page:
+            if base_name(instance) in map(base_name, page):
+                wrong.append(f"{name} is not in the page")
+            continue
+        recorded = page[instance]
+        wrong += [f"{name}: {row[column]} {column}, the page has {recorded[column]}" for column in SHAPE
+                  if (row[column] == 0) != (recorded[column] == 0)]
+    absent = sorted(set(page) - set(rows))
+    return wrong + [f"{' for '.join(instance)} is in the page and was not built" for instance in absent]
+
+
+def check(rows):
+    for kernel in sorted(set(map(base_name, rows)) - set(map(base_name, read_page()))):
+        print(f"cuda_resources: {kernel} is not in {PAGE.relative_to(ROOT)} yet; scripts/cuda_resources.py adds it")
+    wrong = differences(rows)
+    for sentence in wrong:
+        print(f"cuda_resources: {sentence}", file=sys.stderr)
+    if wrong:
+        print("cuda_resources: if that is meant, run scripts/cuda_resources.py and commit the page", file=sys.stderr)
+        return 1
+    print(f"cuda_resources: {len(rows)} kernel instances: no spills, no local memory, as the page says")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(usage="scripts/cuda_resources.py [--build DIR] [--check]", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", type=Path, default=ROOT / "build" / "release")
+    parser.add_argument("--check", action="store_true")
+    arguments = parser.parse_args()
+    cuobjdump = find_cuobjdump()
+    if cuobjdump is None:
+        print("cuda_resources: no cuobjdump and nvdisasm next to nvcc, on PATH or in .venv, which scripts/setup.sh makes",
+              file=sys.stderr)
+        return SKIPPED
+    rows = read_build(cuobjdump, arguments.build)
+    if not rows:
+        print(f"cuda_resources: {arguments.build} has no CUDA objects; build kvlab_cuda with nvcc", file=sys.stderr)
+        return SKIPPED
+    if arguments.check:
+        return check(rows)
+    version = nvcc_version(arguments.build)
+    PAGE.write_text(page_of(rows, version), encoding="utf-8")
+    print(f"cuda_resources: wrote {PAGE.relative_to(ROOT)}: {len(rows)} kernel instances, nvcc {version}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

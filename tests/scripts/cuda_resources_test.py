@@ -1,0 +1,94 @@
+"""scripts/cuda_resources.py on listings of a stand-in cuobjdump: what it reads, and what its check refuses."""
+
+import importlib.util
+import os
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+spec = importlib.util.spec_from_file_location("cuda_resources", ROOT / "scripts" / "cuda_resources.py")
+resources = importlib.util.module_from_spec(spec)
+sys.modules["cuda_resources"] = resources
+spec.loader.exec_module(resources)
+
+FUNCTION = "_ZN5kvlab4cuda12embed_kernelIfLi4EEEvv"
+STAND_IN = f"""#!/bin/sh
+if [ "$1" = -res-usage ]; then cat <<'END'
+Fatbin elf code:
+================
+arch = sm_80
+
+Resource usage:
+ Common:
+  GLOBAL:0
+ Function {FUNCTION}:
+  REG:22 STACK:8 SHARED:0 LOCAL:0 CONSTANT[0]:392 TEXTURE:0 SURFACE:0 SAMPLER:0
+END
+else cat <<'END'
+Fatbin elf code:
+================
+arch = sm_80
+	code for sm_80
+		Function : {FUNCTION}
+	.headerflags	@"EF_CUDA_SM80"
+        /*0040*/                   LDG.E.128.CONSTANT R4, [R2.64] ;   /* 0x0 */
+        /*0050*/                   STL [R1], R4 ;   /* 0x0 */
+        /*0060*/                   STG.E.128 [R2.64], R4 ;   /* 0x0 */
+        /*0070*/                   HMMA.16816.F32.BF16 R4, R8, R2, R4 ;   /* 0x0 */
+END
+fi
+"""
+
+
+class Reading(unittest.TestCase):
+    def test_listings_become_rows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tool = Path(folder) / "cuobjdump"
+            tool.write_text(STAND_IN, encoding="utf-8")
+            os.chmod(tool, 0o755)
+            rows = resources.read_object(tool, "object.o")
+        self.assertEqual(rows, {(FUNCTION, "sm_80"): {"registers": 22, "stack bytes": 8, "local bytes": 0,
+                                                      "spill instructions": 1, "16-byte loads": 1,
+                                                      "matrix products": 1}})
+        self.assertEqual(resources.demangled([FUNCTION]), {FUNCTION: "embed_kernel<float, 4>"})
+
+
+class Checking(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        page, resources.PAGE = resources.PAGE, Path(folder.name) / "page.md"
+        self.addCleanup(setattr, resources, "PAGE", page)
+        self.rows = {("embed_kernel<float, 4>", "sm_80"): self.row(),
+                     ("embed_kernel<float, 1>", "sm_80"): self.row(loads=0)}
+        resources.PAGE.write_text(resources.page_of(self.rows, "13.0"), encoding="utf-8")
+
+    @staticmethod
+    def row(registers=22, local=0, loads=1):
+        return dict(zip(resources.COLUMNS, [registers, 0, local, 0, loads, 0]))
+
+    def test_the_page_holds_what_was_built(self):
+        self.assertEqual(resources.read_page(), self.rows)
+        self.assertEqual(resources.differences(self.rows), [])
+
+    def test_registers_may_differ(self):
+        self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(registers=40, loads=2)
+        self.assertEqual(resources.differences(self.rows), [])
+
+    def test_local_memory_lost_loads_and_other_instances_fail(self):
+        self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(loads=0)
+        self.rows["rows_kernel", "sm_90"] = self.row(local=16)
+        self.rows["embed_kernel<Bf16, 1>", "sm_80"] = self.row()
+        del self.rows["embed_kernel<float, 1>", "sm_80"]
+        self.assertEqual(sorted(resources.differences(self.rows)), [
+            "embed_kernel<Bf16, 1> for sm_80 is not in the page",
+            "embed_kernel<float, 1> for sm_80 is in the page and was not built",
+            "embed_kernel<float, 4> for sm_80: 0 16-byte loads, the page has 1",
+            "rows_kernel for sm_90: 16 local bytes",
+        ])
+
+
+if __name__ == "__main__":
+    unittest.main()
