@@ -10,8 +10,11 @@
 
 #include "harness/accounting.h"
 #include "harness/disturbance.h"
+#include "harness/exact.h"
 #include "harness/machine.h"
+#include "harness/memory_plan.h"
 #include "harness/report.h"
+#include "harness/workspace_accounting.h"
 
 namespace kvlab {
 
@@ -102,15 +105,20 @@ CaseOutcome LocalRunner::attempt(const std::function<void(CaseOutcome&)>& work) 
 void LocalRunner::refuse_what_does_not_fit(const Case& spec) const {
   const ModelConfig& config = session_->config();
   const Variant reference = reference_variant(spec.variant, config);
-  std::int64_t needed = kv_reserved_bytes(config, spec.variant, spec.workload.batch, reserved_capacity(spec));
-  if (session_->needs_packing(spec.variant)) needed += stored_weight_bytes(config, spec.variant);
+  Exact needed = kv_reserved_bytes(config, spec.variant, spec.workload.batch, reserved_capacity(spec));
+  if (session_->needs_packing(spec.variant)) needed += held_weight_bytes(config, spec.variant);
   if (session_->needs_packing(reference) && !Transformer::same_weights(reference, spec.variant)) {
-    needed += stored_weight_bytes(config, reference);
+    needed += held_weight_bytes(config, reference);
   }
   const std::int64_t available = read_machine().memory_available_bytes;
-  if (available == 0 || needed <= available) return;
-  throw DoesNotFit(fmt::format("needs {:.1f} GB of weights and KV cache, {:.1f} GB available",
-                               static_cast<double>(needed) / 1e9, static_cast<double>(available) / 1e9));
+  if (available == 0) return;
+  if (needed.value() <= available) {  // otherwise the batch may be too large to go through its passes
+    needed +=
+        workspace_bytes(reheaded_config(config, spec.variant), spec.variant, spec.workload, session_->operations());
+  }
+  if (needed.value() <= available) return;
+  throw DoesNotFit(fmt::format("needs {:.1f} GB of weights, KV cache and workspace, {:.1f} GB available",
+                               static_cast<double>(needed.value()) / 1e9, static_cast<double>(available) / 1e9));
 }
 
 WorkloadTokens LocalRunner::tokens(const Case& spec) const {

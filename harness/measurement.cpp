@@ -10,9 +10,9 @@
 #include "harness/accounting.h"
 #include "harness/ceilings_json.h"
 #include "harness/machine.h"
-#include "harness/output_check.h"
 #include "harness/report.h"
 #include "harness/statistics.h"
+#include "harness/work_difference.h"
 #include "kernels/error.h"
 #include "variants/registry.h"
 
@@ -196,7 +196,8 @@ void Measurement::time_round(MeasuredCase& measured, CaseRunner& runner, std::in
   CaseResult& result = measured.result;
   CaseOutcome outcome = runner.round(result.spec, number);
   if (outcome.status == Status::ok) {
-    outcome.reason = work_mismatch(*outcome.round, result.spec, measured.config);
+    outcome.reason =
+        work_difference(result.spec, measured.config, outcome.round->prefill_work, outcome.round->decode_work);
     if (outcome.reason.empty() && outcome.output.tokens_sha256 != result.output.tokens_sha256) {
       outcome.reason = fmt::format("round {} gave other tokens than the output check", number + 1);
     }

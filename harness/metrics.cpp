@@ -13,6 +13,7 @@
 #include "harness/machine.h"
 #include "harness/noise.h"
 #include "harness/step_slope.h"
+#include "harness/work_difference.h"
 
 namespace kvlab {
 namespace {
@@ -208,40 +209,6 @@ std::string fault_of_times(const CaseResult& result) {
   return text;
 }
 
-/// Names the first counter that differs from its formula; "" when all agree.
-std::string fault_of_counts(const std::string& phase, const WorkCounters& counted, const WorkCounters& formula) {
-  const std::vector<std::pair<const char*, std::int64_t WorkCounters::*>> scalars = {
-      {"rows", &WorkCounters::rows},
-      {"kv_projection_rows", &WorkCounters::kv_projection_rows},
-      {"gemm_flops", &WorkCounters::gemm_flops},
-      {"attention_flops", &WorkCounters::attention_flops},
-      {"weight_bytes", &WorkCounters::weight_bytes},
-      {"kv_read_bytes", &WorkCounters::kv_read_bytes},
-      {"kv_write_bytes", &WorkCounters::kv_write_bytes}};
-  for (const auto& [name, member] : scalars) {
-    if (counted.*member == formula.*member) continue;
-    return fmt::format("{} {}: counted {}, the formula gives {}", phase, name, counted.*member, formula.*member);
-  }
-  if (counted.attention_dots != formula.attention_dots) {
-    return fmt::format("{} attention_dots: counted {}, the formula gives {}", phase, counted.attention_dots,
-                       formula.attention_dots);
-  }
-  if (counted.attention_dots_newest_row != formula.attention_dots_newest_row) {
-    return fmt::format("{} attention_dots_newest_row: counted {}, the formula gives {}", phase,
-                       counted.attention_dots_newest_row, formula.attention_dots_newest_row);
-  }
-  return "";
-}
-
-std::string fault_of_work(const CaseResult& result, const ModelConfig& config) {
-  const Case& spec = result.spec;
-  std::string text = fault_of_counts("prefill", result.prefill_work, prefill_work(config, spec.variant, spec.workload));
-  if (text.empty() && spec.workload.gen_tokens > 1) {
-    text = fault_of_counts("decode", result.decode_work, decode_work(config, spec.variant, spec.workload));
-  }
-  return text;
-}
-
 /// Rates above what the machine can do; a warning where there is an innocent reason.
 std::string fault_of_rates(const Metrics& metrics, std::vector<std::string>& warnings) {
   const auto cache_bytes = static_cast<double>(last_level_cache_bytes());
@@ -278,7 +245,7 @@ JudgedResult judge(const CaseResult& result, const ModelConfig& config, const st
   judged.metrics->kv = kv_memory(result, config);
   judged.metrics->work = result.prefill_work;
   judged.metrics->work += result.decode_work;
-  if (fault.empty()) fault = fault_of_work(result, config);
+  if (fault.empty()) fault = work_difference(result.spec, config, result.prefill_work, result.decode_work);
   if (fault.empty()) fault = fault_of_rates(*judged.metrics, row.warnings);
   if (!fault.empty() && result.status == Status::ok) {
     row.status = Status::invalid;

@@ -22,6 +22,7 @@ class ModelSession {
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const ModelConfig& config() const { return checkpoint_.config; }
+  const Operations& operations() const { return *ops_; }
   int threads() const { return threads_; }
   std::uint64_t seed() const { return seed_; }
 

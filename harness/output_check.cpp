@@ -199,41 +199,4 @@ double OutputCheck::tolerance(const Reference& expected) const {
   return rounding_tolerance(session_.config(), expected.largest_logit, pooled);
 }
 
-std::string work_mismatch(const Round& round, const Case& spec, const ModelConfig& config) {
-  struct Phase {
-    const char* name;
-    const WorkCounters& counted;
-    WorkCounters expected;
-  };
-  const Phase phases[] = {{"prefill", round.prefill_work, prefill_work(config, spec.variant, spec.workload)},
-                          {"decode", round.decode_work, decode_work(config, spec.variant, spec.workload)}};
-  for (const Phase& phase : phases) {
-    struct Counter {
-      const char* name;
-      std::int64_t counted;
-      std::int64_t expected;
-    };
-    const WorkCounters& a = phase.counted;
-    const WorkCounters& b = phase.expected;
-    std::vector<Counter> counters = {{"rows", a.rows, b.rows},
-                                     {"kv_projection_rows", a.kv_projection_rows, b.kv_projection_rows},
-                                     {"gemm_flops", a.gemm_flops, b.gemm_flops},
-                                     {"attention_flops", a.attention_flops, b.attention_flops},
-                                     {"weight_bytes", a.weight_bytes, b.weight_bytes},
-                                     {"kv_read_bytes", a.kv_read_bytes, b.kv_read_bytes},
-                                     {"kv_write_bytes", a.kv_write_bytes, b.kv_write_bytes}};
-    for (std::size_t layer = 0; layer < std::min(a.attention_dots.size(), b.attention_dots.size()); ++layer) {
-      counters.push_back({"attention_dots", a.attention_dots[layer], b.attention_dots[layer]});
-      counters.push_back(
-          {"attention_dots_newest_row", a.attention_dots_newest_row[layer], b.attention_dots_newest_row[layer]});
-    }
-    for (const Counter& counter : counters) {
-      if (counter.counted == counter.expected) continue;
-      return fmt::format("{} {}: {} counted, the formula says {}", phase.name, counter.name, counter.counted,
-                         counter.expected);
-    }
-  }
-  return "";
-}
-
 }  // namespace kvlab

@@ -61,7 +61,4 @@ class OutputCheck {
   std::vector<std::pair<Case, double>> naive_differences_;
 };
 
-/// "" when the counted work equals the formulas, otherwise what differs first.
-std::string work_mismatch(const Round& round, const Case& spec, const ModelConfig& config);
-
 }  // namespace kvlab

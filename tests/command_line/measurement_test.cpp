@@ -9,6 +9,7 @@
 
 #include "harness/accounting.h"
 #include "harness/local_runner.h"
+#include "harness/work_difference.h"
 #include "tests/command_line/binary.h"
 
 namespace kvlab {
@@ -102,7 +103,7 @@ WorkCounters work_of_toy(std::int64_t prompt_tokens, std::int64_t gen_tokens, Ca
   options.n_choices = choosable_ids(session.checkpoint());
   const Round round = run_round(session.transformer(spec.variant), spec,
                                 workload_tokens(session.checkpoint(), workload, "", 1), options);
-  EXPECT_EQ(work_mismatch(round, spec, measured.config), "");
+  EXPECT_EQ(work_difference(spec, measured.config, round.prefill_work, round.decode_work), "");
   WorkCounters work = round.prefill_work;
   work += round.decode_work;
   return work;
@@ -174,10 +175,10 @@ TEST(OutputCheck, OneOfThreeTokensChangedIsFound) {
   options.n_choices = choosable_ids(checkpoint);
   const WorkloadTokens tokens = workload_tokens(checkpoint, {1, 0, 6, 4}, "", 1);
   const Round round = run_round(session.transformer({}), measured.result.spec, tokens, options);
-  EXPECT_EQ(work_mismatch(round, measured.result.spec, measured.config), "");
+  EXPECT_EQ(work_difference(measured.result.spec, measured.config, round.prefill_work, round.decode_work), "");
   Case other = measured.result.spec;
   other.workload.gen_tokens = 5;
-  EXPECT_NE(work_mismatch(round, other, measured.config), "");
+  EXPECT_NE(work_difference(other, measured.config, round.prefill_work, round.decode_work), "");
 }
 
 TEST(CheckCase, TheContextIsExact) {
