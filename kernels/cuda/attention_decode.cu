@@ -11,7 +11,6 @@ namespace kvlab::cuda {
 namespace {
 
 constexpr float kLog2E = 1.44269504F;
-constexpr std::uint32_t kNoPages = 0x7FFFFFFFU;  // a page longer than any sequence
 
 bool is_wide(const void* address) { return reinterpret_cast<std::uintptr_t>(address) % 16 == 0; }
 
@@ -30,23 +29,13 @@ void check_alignment(const DecodeCall& call) {
 template <typename T>
 DecodeParams<T> params_of(const DecodeCall& call) {
   const DecodeShape& shape = call.shape;
-  const KvView& kv = call.kv;
-  const bool is_paged = kv.page_table != nullptr;
   const std::int64_t n_rows = shape.n_seqs * shape.n_heads * call.plan.n_splits;
   DecodeParams<T> params{};
   params.q = call.q;
   params.q_stride = call.q_stride;
   params.out = call.out;
   params.out_stride = call.out_stride;
-  params.k = static_cast<const T*>(kv.k);
-  params.v = static_cast<const T*>(kv.v);
-  params.page_stride = is_paged ? kv.page_stride : 0;
-  params.head_stride = kv.head_stride;
-  params.slot_stride = kv.slot_stride;
-  params.page_size = is_paged ? static_cast<std::uint32_t>(kv.page_size) : kNoPages;
-  params.pages_per_seq = kv.pages_per_seq;
-  params.page_table = kv.page_table;
-  params.region_offset = kv.region_offset;
+  params.kv = device_kv_view<const T>(call.kv);
   params.kv_lens = call.kv_lens;
   params.partial_rows = call.workspace;
   if (call.workspace != nullptr)

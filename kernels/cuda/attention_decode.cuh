@@ -7,6 +7,7 @@
 
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/decode_plan.h"
+#include "kernels/cuda/kv_view.cuh"
 #include "kernels/cuda/memory.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/warp_ops.cuh"
@@ -26,18 +27,10 @@ struct DecodeParams {
   std::int64_t q_stride;
   Global<float> out;  // [n_seqs, n_heads, head_dim], sequences out_stride apart
   std::int64_t out_stride;
-  Global<const T> k;
-  Global<const T> v;
-  std::int64_t page_stride;  // these three in elements
-  std::int64_t head_stride;
-  std::int64_t slot_stride;
-  std::uint32_t page_size;                   // without a table: more than any length
-  std::int64_t pages_per_seq;                // row stride of the table
-  Global<const std::int32_t> page_table;     // [n_seqs, pages_per_seq] or null
-  Global<const std::int64_t> region_offset;  // [n_seqs], used without a table
-  Global<const std::int32_t> kv_lens;        // [n_seqs]
-  Global<float> partial_rows;                // [n_seqs, n_heads, n_splits, head_dim]
-  Global<SplitSum> partial_sums;             // [n_seqs, n_heads, n_splits]
+  DeviceKvView<const T> kv;
+  Global<const std::int32_t> kv_lens;  // [n_seqs]
+  Global<float> partial_rows;          // [n_seqs, n_heads, n_splits, head_dim]
+  Global<SplitSum> partial_sums;       // [n_seqs, n_heads, n_splits]
   std::int32_t n_heads;
   std::int32_t group;
   std::int32_t n_passes;
@@ -95,11 +88,12 @@ KVLAB_DEVICE float widened(T value) {
   }
 }
 
-/// Where a lane's keys of one step are: looked up a step ahead of their copies.
+/// Where a lane's keys of one step are: looked up a step ahead of their copies. `page` is the table's entry, so that
+/// nothing waits for it before the copies do; without a table it is 0.
 template <int n>
 struct DecodePlaces {
   std::int32_t page[n];
-  std::uint32_t slot[n];
+  std::int32_t slot[n];
 };
 
 /// What a lane has of its keys so far, for each head: their largest score, the sum of their weights, and its eight
@@ -118,8 +112,9 @@ struct DecodeTask {
   std::int32_t kv_head;
   std::int32_t first_head;  // of the query heads of this pass
   std::int32_t n_heads;     // of this pass
+  std::int32_t n_live;      // splits of the sequence that own keys
   KeyRange keys;
-  std::int64_t kv_base;  // element of K and V where the KV head begins, pages and slots aside
+  std::int64_t region_start;  // of the sequence; 0 with a page table
 };
 
 template <typename T, int dim>
@@ -132,13 +127,13 @@ KVLAB_DEVICE std::int32_t decode_key(const KeyRange& keys, int step, int i) {
 template <typename T, int dim>
 KVLAB_DEVICE void find_places(const DecodeParams<T>& params, const DecodeTask<T>& task, int step,
                               DecodePlaces<DecodeLanes<T, dim>::kKeys>& places) {
-  const Global<const std::int32_t> row = params.page_table + task.seq * params.pages_per_seq;
+  const Global<const std::int32_t> row = params.kv.page_table + task.seq * params.kv.pages_per_seq;
   KVLAB_UNROLL
   for (int i = 0; i < DecodeLanes<T, dim>::kKeys; ++i) {
     const std::int32_t key = decode_key<T, dim>(task.keys, step, i);
-    const std::uint32_t page = static_cast<std::uint32_t>(key) / params.page_size;
-    places.page[i] = load_global_constant_if(params.page_table && key < task.keys.end, row + page, 0);
-    places.slot[i] = static_cast<std::uint32_t>(key) - page * params.page_size;
+    const KvSlot at = kv_slot(params.kv, key);
+    places.page[i] = load_global_constant_if(params.kv.is_paged() && key < task.keys.end, row + at.page, 0);
+    places.slot[i] = at.slot;
   }
 }
 
@@ -152,16 +147,17 @@ KVLAB_DEVICE void copy_step(const DecodeParams<T>& params, const DecodeTask<T>& 
   KVLAB_UNROLL
   for (int i = 0; i < Lanes::kKeys; ++i) {
     const bool owned = decode_key<T, dim>(task.keys, step, i) < task.keys.end;
-    const std::int64_t row = task.kv_base + places.page[i] * params.page_stride + places.slot[i] * params.slot_stride;
+    const std::int64_t page_start = task.region_start + places.page[i] * params.kv.page_stride;
+    const std::int64_t row = kv_row_offset(params.kv, page_start, task.kv_head, places.slot[i]);
     KVLAB_UNROLL
     for (int c = 0; c < Lanes::kChunks; ++c) {
       const int component = Lanes::component(c);
       const int n_bytes = owned && component < params.head_dim ? 16 : 0;
       const int chunk = i * Lanes::kChunks + c;
       copy_async16(shared.ring.at(decode_ring_index(stage, warp_id(), 0, chunk) + lane_id()),
-                   params.k + row + component, n_bytes);
+                   params.kv.k + row + component, n_bytes);
       copy_async16(shared.ring.at(decode_ring_index(stage, warp_id(), 1, chunk) + lane_id()),
-                   params.v + row + component, n_bytes);
+                   params.kv.v + row + component, n_bytes);
     }
   }
   commit_copies();
@@ -333,29 +329,25 @@ KVLAB_DEVICE SplitSum gather_sums(int head, int block, DecodeStorage<T, dim, hea
   return sum;
 }
 
-/// Grid: n_splits x (n_kv_heads * n_passes) x n_seqs; block: kDecodeBlock threads; shared: DecodeStorage. T: float or
-/// Bf16. head_dim <= dim. Reads the K and V rows of its keys once each, in 16-byte chunks. Where a sequence's keys are
-/// in one split, it writes out; otherwise it leaves partial rows and sums. A split without keys leaves at once, but the
-/// first split of a sequence without keys writes zeros.
+/// What the block has to do; no keys when its split owns none.
 template <typename T, int dim, int heads>
-KVLAB_KERNEL void KVLAB_LAUNCH_BOUNDS(kDecodeBlock, 3) attention_decode_kernel(DecodeParams<T> params) {
-  using Lanes = DecodeLanes<T, dim>;
-  auto& shared = shared_storage<DecodeStorage<T, dim, heads>>();
-  wait_for_previous_launch();
-  const int n_splits = grid_size_x();
+KVLAB_DEVICE DecodeTask<T> decode_task(const DecodeParams<T>& params) {
   DecodeTask<T> task;
   task.seq = block_z();
   task.kv_head = block_y() / params.n_passes;
   const int first_of_group = block_y() % params.n_passes * heads;
+  const int n_left = params.group - first_of_group;
   task.first_head = task.kv_head * params.group + first_of_group;
-  task.n_heads = params.group - first_of_group < heads ? params.group - first_of_group : heads;
+  task.n_heads = n_left < heads ? n_left : heads;
   const KeyRange visible = visible_keys(load_global(params.kv_lens + task.seq), params.window);
-  task.keys = split_keys(visible, block_x(), n_splits, Lanes::kTile);
-  const int n_live = live_splits(visible.end - visible.begin, n_splits, Lanes::kTile);
-  if (block_x() >= (n_live > 0 ? n_live : 1)) return;
-  task.kv_base = task.kv_head * params.head_stride;
-  if (!params.page_table) task.kv_base += load_global(params.region_offset + task.seq);
-  DecodeSums<heads> sums;
+  task.n_live = live_splits(visible.end - visible.begin, grid_size_x(), DecodeLanes<T, dim>::kTile);
+  task.keys = split_keys(visible, block_x(), grid_size_x(), DecodeLanes<T, dim>::kTile);
+  task.region_start = params.kv.is_paged() ? 0 : kv_page_start(params.kv, task.seq, 0);
+  return task;
+}
+
+template <int heads>
+KVLAB_DEVICE void clear_sums(DecodeSums<heads>& sums) {
   KVLAB_UNROLL
   for (int h = 0; h < heads; ++h) {
     sums.largest[h] = kNoScore;
@@ -363,23 +355,47 @@ KVLAB_KERNEL void KVLAB_LAUNCH_BOUNDS(kDecodeBlock, 3) attention_decode_kernel(D
     KVLAB_UNROLL
     for (int e = 0; e < kDecodeLaneComponents; ++e) sums.row[h][e] = 0.0F;
   }
-  walk_keys<T, dim, heads>(params, task, shared, sums);
-  share_sums<T, dim, heads>(sums, shared);
-  for (int item = thread_x(); item < heads * Lanes::kBlocks; item += kDecodeBlock) {
-    const int h = item / Lanes::kBlocks;
-    const int component = item % Lanes::kBlocks * 4;
+}
+
+/// Writes the pass's rows: finished ones to `out` where no other split has a part in them, else partial ones.
+template <typename T, int dim, int heads>
+KVLAB_DEVICE void store_rows(const DecodeParams<T>& params, const DecodeTask<T>& task,
+                             DecodeStorage<T, dim, heads>& shared) {
+  constexpr int kBlocks = DecodeLanes<T, dim>::kBlocks;
+  const bool is_partial = task.n_live > 1;
+  for (int item = thread_x(); item < heads * kBlocks; item += kDecodeBlock) {
+    const int component = item % kBlocks * 4;
+    const int h = item / kBlocks;
     Float4 row;
     const SplitSum sum = gather_sums<T, dim, heads>(h, component / 4, shared, row);
+    const float weight = is_partial ? 1.0F : sum[1] > 0.0F ? 1.0F / sum[1] : 0.0F;
+    KVLAB_UNROLL
+    for (int e = 0; e < 4; ++e) row[e] *= weight;
     const bool is_inside = h < task.n_heads && component < params.head_dim;
     const std::int64_t head = task.first_head + h;
-    const std::int64_t part = (task.seq * static_cast<std::int64_t>(params.n_heads) + head) * n_splits + block_x();
-    const float inverse = n_live > 1 ? 1.0F : sum[1] > 0.0F ? 1.0F / sum[1] : 0.0F;
-    for (int e = 0; e < 4; ++e) row[e] *= inverse;
-    const Global<float> to = n_live > 1 ? params.partial_rows + part * params.head_dim
+    const std::int64_t part = (std::int64_t{task.seq} * params.n_heads + head) * grid_size_x() + block_x();
+    const Global<float> to = is_partial ? params.partial_rows + part * params.head_dim
                                         : params.out + task.seq * params.out_stride + head * params.head_dim;
     store_global_if(is_inside, (to + component).template as<Float4>(), row);
-    store_global_if(is_inside && component == 0 && n_live > 1, params.partial_sums + part, sum);
+    store_global_if(is_inside && component == 0 && is_partial, params.partial_sums + part, sum);
   }
+}
+
+/// Grid: n_splits x (n_kv_heads * n_passes) x n_seqs; block: kDecodeBlock threads; shared: DecodeStorage. T: float or
+/// Bf16. head_dim <= dim. Reads the K and V rows of its keys once each, in 16-byte chunks. Where a sequence's keys are
+/// in one split, it writes out; otherwise it leaves partial rows and sums. A split without keys leaves at once, but the
+/// first split of a sequence without keys writes zeros.
+template <typename T, int dim, int heads>
+KVLAB_KERNEL void KVLAB_LAUNCH_BOUNDS(kDecodeBlock, 3) attention_decode_kernel(DecodeParams<T> params) {
+  auto& shared = shared_storage<DecodeStorage<T, dim, heads>>();
+  wait_for_previous_launch();
+  const DecodeTask<T> task = decode_task<T, dim, heads>(params);
+  if (block_x() > 0 && block_x() >= task.n_live) return;
+  DecodeSums<heads> sums;
+  clear_sums(sums);
+  walk_keys<T, dim, heads>(params, task, shared, sums);
+  share_sums<T, dim, heads>(sums, shared);
+  store_rows<T, dim, heads>(params, task, shared);
 }
 
 }  // namespace kvlab::cuda
