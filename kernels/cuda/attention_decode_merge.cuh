@@ -3,7 +3,10 @@
 
 #include <cstdint>
 
-#include "kernels/cuda/attention_decode.cuh"
+#include "kernels/cuda/attention_decode_layout.cuh"
+#include "kernels/cuda/decode_plan.h"
+#include "kernels/cuda/memory.cuh"
+#include "kernels/cuda/numbers.cuh"
 
 namespace kvlab::cuda {
 
