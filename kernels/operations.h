@@ -10,6 +10,7 @@
 
 #include "kernels/dtype.h"
 #include "kernels/host_matrix.h"
+#include "kernels/random_kv.h"
 #include "kernels/recorded_graph.h"
 #include "kernels/views.h"
 
@@ -32,6 +33,12 @@ class Buffer {
   virtual std::size_t bytes() const = 0;
 };
 
+/// Rows of a weight that a formula gives: element (r, c) is its number r * n_in + c.
+struct RandomRows {
+  RandomValues values;
+  std::int64_t n_rows = 0;
+};
+
 enum class AttentionKind { naive, fused };
 
 class Operations {
@@ -45,6 +52,13 @@ class Operations {
   virtual std::unique_ptr<PackedMatrix> pack_matrix(const HostMatrix& weight, DType storage) = 0;
   /// Stores a table [n_rows, width] for `embed`, rounding to `storage`.
   virtual std::unique_ptr<PackedMatrix> pack_table(const HostMatrix& table, DType storage) = 0;
+
+  /// What the two functions above make of drawn rows, part below part, filled where the weight lives without a copy
+  /// from the host. Null, the default: the backend wants the values.
+  virtual std::unique_ptr<PackedMatrix> pack_random_matrix(std::span<const RandomRows> parts, std::int64_t n_in,
+                                                           DType storage);
+  virtual std::unique_ptr<PackedMatrix> pack_random_table(std::span<const RandomRows> parts, std::int64_t n_in,
+                                                          DType storage);
 
   /// out[i, :] (+)= table[ids[i], :]. `out` is [n_ids, width], dense. Ids are checked by the caller.
   virtual void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) = 0;
@@ -70,6 +84,11 @@ class Operations {
   /// With `v` null only the K side is written.
   virtual void append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
                       std::int64_t n_kv_heads, std::int64_t head_dim, const KvView& view) = 0;
+
+  /// Draws K and V of positions 0 .. n_tokens - 1 of the view's first n_seqs sequences, rounded to its dtype. Never
+  /// recorded. Throws InputError where a backend cannot.
+  virtual void fill_kv(const RandomKv& values, std::int64_t n_seqs, std::int64_t n_tokens, std::int64_t n_kv_heads,
+                       std::int64_t head_dim, const KvView& view);
 
   /// softmax(q k^T * scale, masked) v. A row that sees no key gives zeros. Executes exactly the visible dot products.
   virtual AttentionWork attention(AttentionKind kind, const AttentionArgs& args) = 0;

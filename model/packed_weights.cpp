@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 
 namespace kvlab {
 namespace {
@@ -22,6 +23,18 @@ HostMatrix read_stacked(const WeightSource& source, std::initializer_list<Weight
   return all;
 }
 
+/// The formulas of the roles' rows, when every one of them has one.
+std::vector<RandomRows> drawn_rows(const WeightSource& source, std::initializer_list<WeightRole> roles,
+                                   std::int64_t layer) {
+  std::vector<RandomRows> parts;
+  for (const WeightRole role : roles) {
+    const std::optional<RandomValues> values = source.drawn(role, layer);
+    if (!values) return {};
+    parts.push_back({*values, role_shape(source.config(), role).rows});
+  }
+  return parts;
+}
+
 class Packer {
  public:
   Packer(const WeightSource& source, const Variant& variant, Operations& ops)
@@ -32,9 +45,37 @@ class Packer {
     return PackedVector(ops_, read_stacked(source_, roles, layer).values);
   }
 
+  /// The rows of the roles in one matrix: drawn by the backend if it can, else handed over.
+  std::unique_ptr<PackedMatrix> matrix(std::initializer_list<WeightRole> roles, std::int64_t layer = 0) const {
+    if (const std::vector<RandomRows> parts = drawn_rows(source_, roles, layer); !parts.empty()) {
+      const std::int64_t n_in = role_shape(config_, *roles.begin()).cols;
+      if (auto packed = ops_.pack_random_matrix(parts, n_in, variant_.weight_dtype)) return packed;
+    }
+    return ops_.pack_matrix(read_stacked(source_, roles, layer), variant_.weight_dtype);
+  }
+
+  /// The token embedding as a table and, where it is tied, as the head; read once where it is handed over.
+  void embedding(PackedWeights& packed) const {
+    constexpr WeightRole kRole = WeightRole::token_embedding;
+    packed.token_embedding = drawn_table(kRole);
+    if (packed.token_embedding != nullptr) {
+      if (config_.tied_embedding) packed.lm_head = matrix({kRole});
+      return;
+    }
+    const HostMatrix values = source_.read(kRole, 0);
+    packed.token_embedding = ops_.pack_table(values, variant_.weight_dtype);
+    if (config_.tied_embedding) packed.lm_head = ops_.pack_matrix(values, variant_.weight_dtype);
+  }
+
+  std::unique_ptr<PackedMatrix> positions() const {
+    constexpr WeightRole kRole = WeightRole::position_embedding;
+    if (auto drawn = drawn_table(kRole)) return drawn;
+    return ops_.pack_table(source_.read(kRole, 0), variant_.weight_dtype);
+  }
+
   PackedLinear linear(std::initializer_list<WeightRole> roles, std::initializer_list<WeightRole> bias_roles,
                       std::int64_t layer) const {
-    return {ops_.pack_matrix(read_stacked(source_, roles, layer), variant_.weight_dtype), vector(bias_roles, layer)};
+    return {matrix(roles, layer), vector(bias_roles, layer)};
   }
 
   PackedQkv qkv(std::int64_t layer) const {
@@ -71,6 +112,13 @@ class Packer {
   }
 
  private:
+  /// Null when the role has no formula, or the backend wants its values.
+  std::unique_ptr<PackedMatrix> drawn_table(WeightRole role) const {
+    const std::vector<RandomRows> parts = drawn_rows(source_, {role}, 0);
+    if (parts.empty()) return nullptr;
+    return ops_.pack_random_table(parts, role_shape(config_, role).cols, variant_.weight_dtype);
+  }
+
   const WeightSource& source_;
   const ModelConfig& config_;
   const Variant& variant_;
@@ -90,14 +138,10 @@ PackedWeights pack_weights(const WeightSource& source, const Variant& variant, O
   const ModelConfig& config = source.config();
   const Packer packer(source, variant, ops);
   PackedWeights packed;
-  {
-    const HostMatrix embedding = source.read(token_embedding, 0);
-    packed.token_embedding = ops.pack_table(embedding, variant.weight_dtype);
-    if (config.tied_embedding) packed.lm_head = ops.pack_matrix(embedding, variant.weight_dtype);
-  }
-  if (!config.tied_embedding) packed.lm_head = ops.pack_matrix(source.read(lm_head, 0), variant.weight_dtype);
+  packer.embedding(packed);
+  if (!config.tied_embedding) packed.lm_head = packer.matrix({lm_head});
   if (config.family == Family::gpt2) {
-    packed.position_embedding = ops.pack_table(source.read(position_embedding, 0), variant.weight_dtype);
+    packed.position_embedding = packer.positions();
   }
   for (std::int64_t l = 0; l < config.n_layers; ++l) {
     packed.layers.push_back(packer.layer(l));

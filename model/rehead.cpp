@@ -52,15 +52,21 @@ class ReheadedWeights : public WeightSource {
 
   HostMatrix read(WeightRole role, std::int64_t layer) const override {
     HostMatrix matrix = source_->read(role, layer);
-    const bool per_kv_head =
-        role == WeightRole::k || role == WeightRole::v || role == WeightRole::k_bias || role == WeightRole::v_bias;
-    if (!per_kv_head) return matrix;
+    if (!per_kv_head(role)) return matrix;
     const std::int64_t from = source_->config().n_kv_heads;
     const std::int64_t to = config_.n_kv_heads;
     return to >= from ? replicated(matrix, from, to) : pooled(matrix, from, to);
   }
 
+  std::optional<RandomValues> drawn(WeightRole role, std::int64_t layer) const override {
+    return per_kv_head(role) ? std::nullopt : source_->drawn(role, layer);
+  }
+
  private:
+  static bool per_kv_head(WeightRole role) {
+    return role == WeightRole::k || role == WeightRole::v || role == WeightRole::k_bias || role == WeightRole::v_bias;
+  }
+
   std::shared_ptr<const WeightSource> source_;
   ModelConfig config_;
 };

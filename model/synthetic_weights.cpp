@@ -1,5 +1,5 @@
-// Seeded weights from a counter-based generator: element i of a tensor depends on (seed, role, layer, i) alone, so any
-// part can be drawn anywhere, in any order, with the same bits.
+// Seeded weights by formula (kernels/random.h): element i of a tensor depends on (seed, role, layer, i) alone, so a
+// device fills its own memory with the bits that the host would have sent.
 
 #include <cmath>
 #include <utility>
@@ -9,16 +9,6 @@
 
 namespace kvlab {
 namespace {
-
-/// Nearly normal, mean 0, standard deviation 1: the sum of four 16-bit uniforms, exact in integers.
-float drawn(std::uint64_t stream, std::uint64_t i) {
-  const std::uint64_t bits = scattered(stream ^ scattered(i));
-  const auto sum =
-      static_cast<std::int64_t>((bits & 0xffff) + ((bits >> 16) & 0xffff) + ((bits >> 32) & 0xffff) + (bits >> 48));
-  constexpr double kScale =
-      1.7320508075688772 / 65536.0;  // a uniform's deviation is its width / sqrt(12); sqrt(4) of them
-  return static_cast<float>(static_cast<double>(sum - 2 * 65535) * kScale);
-}
 
 /// Mean and deviation of a role, chosen so that activations stay of order one and logits are spread enough to have a
 /// clear first choice.
@@ -62,18 +52,24 @@ class SyntheticWeights : public WeightSource {
 
   HostMatrix read(WeightRole role, std::int64_t layer) const override {
     const RoleShape shape = role_shape(config_, role);
-    const auto [mean, deviation] = moments(config_, role);
-    const auto tensor =
-        static_cast<std::uint64_t>(role) * 4096 + static_cast<std::uint64_t>(is_layer_role(role) ? layer : 0);
-    const std::uint64_t stream = scattered(seed_ * 0x10001 + tensor);
+    const RandomValues values = values_of(role, layer);
     HostMatrix matrix(shape.rows, shape.cols);
-    for (std::size_t i = 0; i < matrix.values.size(); ++i) {
-      matrix.values[i] = static_cast<float>(mean + deviation * static_cast<double>(drawn(stream, i)));
-    }
+    for (std::size_t i = 0; i < matrix.values.size(); ++i) matrix.values[i] = random_value(values, i);
     return matrix;
   }
 
+  std::optional<RandomValues> drawn(WeightRole role, std::int64_t layer) const override {
+    return values_of(role, layer);
+  }
+
  private:
+  RandomValues values_of(WeightRole role, std::int64_t layer) const {
+    const auto [mean, deviation] = moments(config_, role);
+    const auto tensor =
+        static_cast<std::uint64_t>(role) * 4096 + static_cast<std::uint64_t>(is_layer_role(role) ? layer : 0);
+    return {scattered(seed_ * 0x10001 + tensor), mean, deviation};
+  }
+
   ModelConfig config_;
   std::uint64_t seed_;
 };

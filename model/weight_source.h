@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "kernels/host_matrix.h"
+#include "kernels/random.h"
 #include "model/model_config.h"
 
 namespace kvlab {
@@ -63,6 +65,8 @@ class WeightSource {
   /// Reads one weight as f32. `layer` is ignored for roles that are not per layer. Throws InputError naming file and
   /// tensor when it is missing or has another shape.
   virtual HostMatrix read(WeightRole role, std::int64_t layer) const = 0;
+  /// The formula whose elements `read` gives, in its order; nothing when the values come from somewhere else.
+  virtual std::optional<RandomValues> drawn(WeightRole /*role*/, std::int64_t /*layer*/) const { return std::nullopt; }
 };
 
 /// Seeded weights with activations of order one: the same values for the same configuration and seed on any machine.

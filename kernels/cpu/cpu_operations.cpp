@@ -199,6 +199,13 @@ void CpuOperations::append(const float* k, const float* v, std::int64_t stride, 
   }
 }
 
+void CpuOperations::fill_kv(const RandomKv& values, std::int64_t n_seqs, std::int64_t n_tokens, std::int64_t n_kv_heads,
+                            std::int64_t head_dim, const KvView& view) {
+  const FillArgs args{values, n_seqs, n_tokens, n_kv_heads, head_dim, view};
+  const std::int64_t n_rows = n_seqs * n_kv_heads * n_tokens;
+  share_out(threads_for(n_rows * head_dim, n_rows, n_threads_), [&](Share share) { cpu::fill_kv(args, share); });
+}
+
 std::unique_ptr<AttentionCall> CpuOperations::new_attention(AttentionKind kind) {
   if (kind == AttentionKind::naive) return std::make_unique<NaiveAttention>(naive_scratch_, n_threads_);
   return std::make_unique<FusedAttention>(fused_scratch_, n_threads_);

@@ -30,6 +30,8 @@ class CpuOperations final : public Operations {
             const std::int32_t* positions, const float* cos_sin) override;
   void append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
               std::int64_t n_kv_heads, std::int64_t head_dim, const KvView& view) override;
+  void fill_kv(const RandomKv& values, std::int64_t n_seqs, std::int64_t n_tokens, std::int64_t n_kv_heads,
+               std::int64_t head_dim, const KvView& view) override;
   AttentionWork attention(AttentionKind kind, const AttentionArgs& args) override;
   std::size_t attention_workspace_bytes(AttentionKind kind, const AttentionArgs& args) const override;
   void silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out) override;

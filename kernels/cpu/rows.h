@@ -1,4 +1,5 @@
-// Operations that move or rescale whole rows: lookup, gathering, norms, rotation, appending to a cache.
+// Operations that move, make or rescale whole rows: lookup, gathering, norms, rotation, appending to a cache, filling
+// it.
 #pragma once
 
 #include <cstdint>
@@ -53,5 +54,16 @@ struct AppendArgs {
 /// Writes rows into the cache, rounding to its dtype. Throws std::invalid_argument when a sequence is longer than its
 /// row of the page table.
 void append(const AppendArgs& args);
+
+struct FillArgs {
+  RandomKv values;
+  std::int64_t n_seqs;
+  std::int64_t n_tokens;  // positions 0 .. n_tokens - 1 of each sequence
+  std::int64_t n_kv_heads;
+  std::int64_t head_dim;
+  KvView view;
+};
+/// Draws K and V rows into the cache, rounding to its dtype.
+void fill_kv(const FillArgs& args, Share share);
 
 }  // namespace kvlab::cpu
