@@ -341,6 +341,11 @@ void add_compare(CLI::App& app, Chosen& chosen) {
   add_number(command, "--fail-above", request->fail_above_percent, 1e6,
              "exit 1 when a metric is slower by more than so many per cent; default 0: by anything that is no noise")
       ->type_name("PERCENT");
+  add_integer(command, "--percentile", request->percentile, 1,
+              "compare times at this percentile; default 50, the median. 10 on a machine whose neighbours slow many "
+              "rounds: it is what the work takes undisturbed, and needs 10 rounds",
+              99)
+      ->type_name("P");
   add_text(command, "--import-llama-bench", request->llama_bench,
            "what `llama-bench -o json` wrote: its rows stand beside those of NEW that do the same work")
       ->type_name("FILE");

@@ -1,4 +1,4 @@
-// Ratios of medians with intervals, and verdicts over many of them.
+// Ratios of percentiles with intervals, and verdicts over many of them.
 #include "harness/comparison.h"
 
 #include <algorithm>
@@ -16,9 +16,11 @@ std::vector<double> pooled(std::span<const std::vector<double>> rounds) {
   return samples;
 }
 
-/// Squared standard error of the log of the median; nothing with fewer than two rounds.
-std::optional<double> log_median_variance(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
-  std::vector<double> logs = median_draws(rounds, seed);
+/// Squared standard error of the log of the percentile; nothing with too few rounds for it.
+std::optional<double> log_percentile_variance(std::span<const std::vector<double>> rounds, double p,
+                                              std::uint64_t seed) {
+  if (static_cast<double>(rounds.size()) * std::min(p, 100 - p) < 100) return std::nullopt;
+  std::vector<double> logs = percentile_draws(rounds, p, seed);
   if (logs.empty()) return std::nullopt;
   const double first = logs.front();
   for (double& value : logs) value = std::log(value / first);  // exactly 0 where all draws agree
@@ -53,17 +55,17 @@ std::string_view verdict_name(Verdict verdict) {
   return "unclear";
 }
 
-TimeRatio compare_medians(std::span<const std::vector<double>> base, std::span<const std::vector<double>> other,
-                          std::uint64_t seed) {
+TimeRatio compare_times(std::span<const std::vector<double>> base, std::span<const std::vector<double>> other,
+                        std::uint64_t seed, double p) {
   TimeRatio result;
   if (std::equal(base.begin(), base.end(), other.begin(), other.end())) return {1, Interval{1, 1}, 1};
-  result.ratio = median(pooled(other)) / median(pooled(base));
-  const auto base_variance = log_median_variance(base, seed);
-  const auto other_variance = log_median_variance(other, seed + 1);
+  result.ratio = percentile(pooled(other), p) / percentile(pooled(base), p);
+  const auto base_variance = log_percentile_variance(base, p, seed);
+  const auto other_variance = log_percentile_variance(other, p, seed + 1);
   if (!base_variance || !other_variance) return result;
 
   const double error = std::sqrt(*base_variance + *other_variance);
-  if (!(error > 0)) {  // every draw gave the same medians
+  if (!(error > 0)) {  // all draws agree
     result.ci95 = Interval{result.ratio, result.ratio};
     result.chance_if_same = result.ratio == 1 ? 1.0 : 0.0;
     return result;

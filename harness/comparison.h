@@ -19,17 +19,18 @@ std::string_view verdict_name(Verdict verdict);
 /// New time over base time. Above 1: slower.
 struct TimeRatio {
   double ratio = 1;
-  std::optional<Interval> ci95;          // none: fewer than two rounds on one side
+  std::optional<Interval> ci95;          // none: too few rounds on one side
   std::optional<double> chance_if_same;  // of a ratio as far from 1, when nothing changed (a p value)
 };
 
-/// Compares the medians of all samples pooled. Rounds, not samples, are what was drawn independently: the standard
-/// error of each log median comes from redrawn rounds, widened by n / (n - 1) because few rounds understate their
-/// spread, and the interval uses Student's t with Welch's degrees of freedom. Rounds of two runs share no conditions,
-/// so they are not paired: a pair would only cost degrees of freedom. The very same samples are one measurement, and
-/// its ratio is 1. All samples are positive; neither side is without samples.
-TimeRatio compare_medians(std::span<const std::vector<double>> base, std::span<const std::vector<double>> other,
-                          std::uint64_t seed);
+/// Compares the p-th percentiles of all samples pooled, 0 < p < 100. Rounds, not samples, are what was drawn
+/// independently: the standard error of each log percentile comes from redrawn rounds, widened by n / (n - 1) because
+/// few rounds understate their spread, and the interval uses Student's t with Welch's degrees of freedom. Rounds of two
+/// runs share no conditions, so they are not paired: a pair would only cost degrees of freedom. The very same samples
+/// are one measurement, and its ratio is 1. All samples are positive; neither side is without samples. An interval
+/// needs one round, on average, beyond the percentile: 2 for the median, 10 for the 10th percentile.
+TimeRatio compare_times(std::span<const std::vector<double>> base, std::span<const std::vector<double>> other,
+                        std::uint64_t seed, double p = 50);
 
 /// Chances adjusted so that, of all comparisons then taken for differences at a level, at most that share is expected
 /// to be false (Benjamini and Hochberg 1995). In the order given.

@@ -128,7 +128,7 @@ PeerComparison compare_with_peer(const ReportRows& ours, const std::vector<PeerR
       const Rounds rounds = our_rounds(row, theirs);
       if (rounds.empty()) continue;
       matched = true;
-      times.push_back(compare_medians(their_rounds, rounds, kBootstrapSeed));
+      times.push_back(compare_times(their_rounds, rounds, kBootstrapSeed));
       PeerCell cell;
       cell.peer = theirs;
       cell.spec = row.spec;

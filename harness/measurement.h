@@ -59,7 +59,7 @@ class Measurement {
               RunnerFactory make_runner, MeasurementListener& listener);
 
   /// Runs what is left to do. A case that goes wrong gets its status, and the others go on. Throws Interrupted; what
-  /// was finished by then is in the cases.
+  /// was finished by then is in the cases. Throws std::runtime_error when the first look at the ceilings fails.
   void run();
 
   /// The highest of what was seen: a ceiling that a busy moment hid is found at another one.

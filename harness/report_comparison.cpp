@@ -21,9 +21,9 @@ constexpr std::uint64_t kBootstrapSeed = 1;
 constexpr std::array<const char*, 5> kByteMetrics = {"kv.bytes_per_token", "kv.used_bytes", "kv.reserved_bytes",
                                                      "kv.table_bytes", "kv.workspace_bytes"};
 
-/// A metric that is a median time, or tokens over one.
+/// A metric that is a time at a percentile, or tokens over one.
 struct TimedMetric {
-  const char* name;
+  const char* name;  // a time's without its percentile
   Rounds (*rounds)(const ReportRow&);
   std::int64_t ReportRow::*tokens;  // null: the metric is the time itself
 };
@@ -45,8 +45,8 @@ const std::array<TimedMetric, 4>& timed_metrics() {
       {{"prefill.tokens_per_s", [](const ReportRow& row) { return one_a_round(row.prefill_s); },
         &ReportRow::prefill_tokens},
        {"decode.tokens_per_s", whole_decodes, &ReportRow::decode_tokens},
-       {"latency.step_s.p50", [](const ReportRow& row) { return row.step_s; }, nullptr},
-       {"latency.ttft_s.p50", [](const ReportRow& row) { return one_a_round(row.ttft_s); }, nullptr}}};
+       {"latency.step_s", [](const ReportRow& row) { return row.step_s; }, nullptr},
+       {"latency.ttft_s", [](const ReportRow& row) { return one_a_round(row.ttft_s); }, nullptr}}};
   return list;
 }
 
@@ -56,7 +56,11 @@ json metric_of(const ReportRow& row, std::string path) {
   return row.metrics.contains(pointer) ? row.metrics[pointer] : json();
 }
 
-ComparedCell empty_cell(const ReportRow& base, const char* metric) {
+std::string name_of(const TimedMetric& metric, std::int64_t percentile) {
+  return metric.tokens != nullptr ? metric.name : fmt::format("{}.p{}", metric.name, percentile);
+}
+
+ComparedCell empty_cell(const ReportRow& base, const std::string& metric) {
   ComparedCell cell;
   cell.spec = base.spec;
   cell.label = base.label;
@@ -64,33 +68,35 @@ ComparedCell empty_cell(const ReportRow& base, const char* metric) {
   return cell;
 }
 
-double value_of(const TimedMetric& metric, const ReportRow& row, const Rounds& rounds) {
+double value_of(const TimedMetric& metric, const ReportRow& row, const Rounds& rounds, std::int64_t p) {
   std::vector<double> pooled;
   for (const auto& round : rounds) pooled.insert(pooled.end(), round.begin(), round.end());
-  const double seconds = median(pooled);
+  const double seconds = percentile(pooled, static_cast<double>(p));
   return metric.tokens != nullptr ? static_cast<double>(row.*metric.tokens) / seconds : seconds;
 }
 
 /// A report without samples still has its summary: the numbers are shown, but nothing tells noise from change.
 std::optional<ComparedCell> cell_of_summaries(const TimedMetric& metric, const ReportRow& base,
                                               const ReportRow& other) {
-  ComparedCell cell = empty_cell(base, metric.name);
-  cell.base = metric_of(base, metric.name);
-  cell.other = metric_of(other, metric.name);
+  const std::string name = name_of(metric, 50);
+  ComparedCell cell = empty_cell(base, name);
+  cell.base = metric_of(base, name);
+  cell.other = metric_of(other, name);
   if (!cell.base.is_number() || !cell.other.is_number() || !(cell.base.get<double>() > 0)) return std::nullopt;
   cell.ratio = cell.other.get<double>() / cell.base.get<double>();
   return cell;
 }
 
-std::optional<ComparedCell> timed_cell(const TimedMetric& metric, const ReportRow& base, const ReportRow& other) {
+std::optional<ComparedCell> timed_cell(const TimedMetric& metric, const ReportRow& base, const ReportRow& other,
+                                       std::int64_t p) {
   const Rounds base_rounds = metric.rounds(base);
   const Rounds other_rounds = metric.rounds(other);
   if (base_rounds.empty() || other_rounds.empty()) return cell_of_summaries(metric, base, other);
 
-  const TimeRatio time = compare_medians(base_rounds, other_rounds, kBootstrapSeed);
-  ComparedCell cell = empty_cell(base, metric.name);
-  cell.base = value_of(metric, base, base_rounds);
-  cell.other = value_of(metric, other, other_rounds);
+  const TimeRatio time = compare_times(base_rounds, other_rounds, kBootstrapSeed, static_cast<double>(p));
+  ComparedCell cell = empty_cell(base, name_of(metric, p));
+  cell.base = value_of(metric, base, base_rounds, p);
+  cell.other = value_of(metric, other, other_rounds, p);
   cell.chance_if_same = time.chance_if_same;
   cell.worse = time.ratio - 1;
   const bool rate = metric.tokens != nullptr;
@@ -127,7 +133,7 @@ void compare_rows(const ReportRow& base, const ReportRow& other, ReportCompariso
   const auto add = [&](std::optional<ComparedCell> cell) {
     if (cell) comparison.cells.push_back(std::move(*cell));
   };
-  for (const TimedMetric& metric : timed_metrics()) add(timed_cell(metric, base, other));
+  for (const TimedMetric& metric : timed_metrics()) add(timed_cell(metric, base, other, comparison.percentile));
   for (const char* metric : kByteMetrics) add(byte_cell(metric, base, other));
   if (base.tokens_sha256 != other.tokens_sha256) comparison.other_tokens.push_back(base.label);
 }
@@ -167,8 +173,9 @@ std::string first_difference(const ReportRows& base, const ReportRows& other) {
 
 }  // namespace
 
-ReportComparison compare_reports(const ReportRows& base, const ReportRows& other) {
+ReportComparison compare_reports(const ReportRows& base, const ReportRows& other, std::int64_t percentile) {
   ReportComparison comparison;
+  comparison.percentile = percentile;
   bool any_in_both = false;
   for (const ReportRow& row : base.rows) {
     if (const ReportRow* twin = twin_of(row, other.rows)) {

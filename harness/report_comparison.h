@@ -55,12 +55,13 @@ struct ReportComparison {
   std::vector<std::pair<ReportRow, ReportRow>> not_compared;  // one of the two did not end well
   std::vector<std::string> other_tokens;                      // labels of cases that chose other tokens than before
   std::vector<std::string> remarks;
+  std::int64_t percentile = 50;  // at which times were compared
 };
 
-/// Times are compared by `compare_medians`, with false discoveries controlled over all of them; for rates, faster is a
-/// higher number. Bytes are compared exactly: fewer count as faster, more as slower. Throws InputError when no case is
-/// in both.
-ReportComparison compare_reports(const ReportRows& base, const ReportRows& other);
+/// Times are compared by `compare_times` at a percentile from 1 to 99, with false discoveries controlled over all of
+/// them; for rates, faster is a higher number. Bytes are compared exactly: fewer count as faster, more as slower.
+/// Throws InputError when no case is in both.
+ReportComparison compare_reports(const ReportRows& base, const ReportRows& other, std::int64_t percentile = 50);
 
 /// Cells that are slower by more than this fraction, and cases that ended well only in the base.
 std::vector<std::string> regressions(const ReportComparison& comparison, double fail_above);

@@ -44,6 +44,12 @@ std::vector<std::string> labels_of(const std::vector<ReportRow>& rows) {
   return labels;
 }
 
+std::string unclear_hint(std::int64_t percentile) {
+  if (percentile < 50) return "unclear: the rounds spread too far; more of them would tell\n";
+  return "unclear: the rounds spread too far; more of them would tell, or `--percentile 10` where neighbours on the "
+         "machine slow many of them\n";
+}
+
 std::string counts(const ReportComparison& comparison) {
   std::size_t n[4] = {0, 0, 0, 0};  // [faster, slower, same, unclear] of timed cells
   std::size_t n_bytes = 0;
@@ -56,17 +62,21 @@ std::string counts(const ReportComparison& comparison) {
       ++n[static_cast<std::size_t>(cell.verdict)];
     }
   }
-  return fmt::format(
-      "times: {} faster, {} slower, {} same, {} unclear; memory: {} of {} numbers equal\n"
+  std::string text = fmt::format(
+      "times at their {}: {} faster, {} slower, {} same, {} unclear; memory: {} of {} numbers equal\n"
       "faster and slower: more than {:.0f} %, of which {:.0f} % may be chance; same: a difference of {:.0f} % would "
       "have been seen\n",
-      n[0], n[1], n[2], n[3], n_equal, n_bytes, kNegligible * 100, kFalseDiscoveryRate * 100, kVisible * 100);
+      comparison.percentile == 50 ? "median" : fmt::format("{}th percentile", comparison.percentile), n[0], n[1], n[2],
+      n[3], n_equal, n_bytes, kNegligible * 100, kFalseDiscoveryRate * 100, kVisible * 100);
+  if (n[3] > 0) text += unclear_hint(comparison.percentile);
+  return text;
 }
 
 }  // namespace
 
 ordered_json comparison_json(const ReportComparison& comparison) {
   ordered_json whole;
+  whole["percentile"] = comparison.percentile;
   whole["cells"] = ordered_json::array();
   for (const ComparedCell& cell : comparison.cells) {
     ordered_json json;

@@ -71,13 +71,13 @@ std::size_t least_samples(int p) {
   return p >= 90 ? 10 : 1;
 }
 
-std::vector<double> median_draws(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
+std::vector<double> percentile_draws(std::span<const std::vector<double>> rounds, double p, std::uint64_t seed) {
   const bool has_empty = std::any_of(rounds.begin(), rounds.end(), [](const auto& round) { return round.empty(); });
   if (rounds.size() < 2 || has_empty) return {};
 
   const std::vector<Tagged> sorted = sort_with_rounds(rounds);
   std::uint64_t stream = seed;
-  std::vector<double> medians;
+  std::vector<double> values;
   std::vector<std::size_t> times_drawn(rounds.size());
   for (int draw = 0; draw < kDraws; ++draw) {
     std::fill(times_drawn.begin(), times_drawn.end(), 0);
@@ -87,15 +87,17 @@ std::vector<double> median_draws(std::span<const std::vector<double>> rounds, st
       ++times_drawn[round];
       n_samples += rounds[round].size();
     }
-    const double upper = value_at_rank(sorted, times_drawn, n_samples / 2);
-    const double lower = value_at_rank(sorted, times_drawn, (n_samples - 1) / 2);
-    medians.push_back(lower + (upper - lower) / 2);
+    const double position = p / 100 * static_cast<double>(n_samples - 1);
+    const double rank = std::floor(position);
+    const double lower = value_at_rank(sorted, times_drawn, static_cast<std::size_t>(rank));
+    const double upper = value_at_rank(sorted, times_drawn, static_cast<std::size_t>(std::ceil(position)));
+    values.push_back(lower + (upper - lower) * (position - rank));
   }
-  return medians;
+  return values;
 }
 
 std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed) {
-  const std::vector<double> medians = median_draws(rounds, seed);
+  const std::vector<double> medians = percentile_draws(rounds, 50, seed);
   if (medians.empty()) return std::nullopt;
   return Interval{percentile(medians, 2.5), percentile(medians, 97.5)};
 }

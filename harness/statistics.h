@@ -37,12 +37,12 @@ struct Estimate {
   double high = 0;
 };
 
-/// Medians of all samples pooled, of 1,000 redrawn sets: whole rounds are drawn with replacement, since samples of one
-/// round share its conditions (Efron's bootstrap over clusters). The same input and seed give the same draws. Empty
-/// with fewer than two rounds or an empty round.
-std::vector<double> median_draws(std::span<const std::vector<double>> rounds, std::uint64_t seed);
+/// The p-th percentile of all samples pooled, of 1,000 redrawn sets: whole rounds are drawn with replacement, since
+/// samples of one round share its conditions (Efron's bootstrap over clusters). The same input and seed give the same
+/// draws. Empty with fewer than two rounds or an empty round.
+std::vector<double> percentile_draws(std::span<const std::vector<double>> rounds, double p, std::uint64_t seed);
 
-/// The middle 95 % of `median_draws`; nothing where there are none.
+/// The middle 95 % of the draws of the median; nothing where there are none.
 std::optional<Interval> median_interval(std::span<const std::vector<double>> rounds, std::uint64_t seed);
 
 /// The mean of independent values with Student's interval, mean +- t s / sqrt(n). Nothing with fewer than two values,

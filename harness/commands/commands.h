@@ -131,6 +131,7 @@ struct CompareRequest {
   std::string other;
   double fail_above_percent = 0;  // how much slower, or larger, a cell may be
   std::string llama_bench;        // JSON of llama-bench to stand beside `other`; "": none
+  std::int64_t percentile = 50;   // at which times are compared
   std::string json;
 };
 int run_compare(const CompareRequest& request);

@@ -31,7 +31,7 @@ std::vector<PeerRow> read_peer(const std::string& path) {
 int run_compare(const CompareRequest& request) {
   const ReportRows base = read_report(request.base);
   const ReportRows other = read_report(request.other);
-  const ReportComparison comparison = compare_reports(base, other);
+  const ReportComparison comparison = compare_reports(base, other, request.percentile);
   std::optional<PeerComparison> peer;
   if (!request.llama_bench.empty()) peer = compare_with_peer(other, read_peer(request.llama_bench));
 

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <optional>
 #include <stdexcept>
 
 #include "harness/ceilings_json.h"
 #include "harness/commands/commands.h"
 #include "harness/measured_report.h"
+#include "harness/model_configs.h"
 #include "harness/output_file.h"
 #include "harness/progress.h"
 #include "harness/report.h"
@@ -18,7 +18,6 @@
 #include "harness/sweep_config.h"
 #include "harness/sweep_folder.h"
 #include "kernels/error.h"
-#include "model/checkpoint.h"
 
 namespace kvlab {
 
@@ -64,30 +63,41 @@ void refuse_strangers(const std::vector<ShardFolder>& shards) {
   }
 }
 
-/// The cases of the whole sweep as far as a shard has them, in the sweep's order. Case i of all is in one shard at
-/// most.
-std::vector<MeasuredCase> merged_cases(const std::vector<ShardFolder>& shards, const SweepConfig& config) {
-  const Case first = case_from_json(shards.front().report["results"].at(0).at("case"));
-  std::map<std::string, ModelConfig> models;
+/// The cases of the undivided sweep, in its order, none measured yet.
+std::vector<MeasuredCase> cases_of_sweep(const ShardFolder& shard, const SweepConfig& config) {
+  const Case first = case_from_json(shard.report["results"].at(0).at("case"));
+  ModelConfigs models(config.seed);
   std::vector<MeasuredCase> cases;
   for (const Case& spec : sweep_cases(config, {}, first.threads)) {
-    if (models.count(spec.model) == 0) models[spec.model] = open_checkpoint(spec.model, Need::config, spec.seed).config;
     MeasuredCase measured;
     measured.result.spec = spec;
-    measured.config = models[spec.model];
+    measured.config = models.of(spec.model).config;
     cases.push_back(measured);
   }
+  return cases;
+}
+
+/// The same cases with the rounds that a shard holds.
+std::vector<MeasuredCase> cases_of_shard(const ShardFolder& shard, std::vector<MeasuredCase> unmeasured) {
+  if (shard.rounds.fold_into(unmeasured) > 0) {
+    throw InputError(fmt::format("merge: {} holds rounds of no case of its sweep; with other --threads?", shard.path));
+  }
+  return unmeasured;
+}
+
+/// Says on the terminal what no shard has measured.
+void remark_missing(std::size_t n_found, std::size_t n_cases) {
+  if (n_found == n_cases) return;
+  remark(fmt::format("{} of the sweep's {} cases are in none of the folders", n_cases - n_found, n_cases));
+}
+
+/// The cases of the whole sweep as far as a shard has them, in the sweep's order. A case is in one shard at most.
+std::vector<MeasuredCase> merged_cases(const std::vector<ShardFolder>& shards, const SweepConfig& config) {
+  const std::vector<MeasuredCase> unmeasured = cases_of_sweep(shards.front(), config);
+  std::vector<MeasuredCase> cases = unmeasured;
   std::vector<const ShardFolder*> owners(cases.size(), nullptr);
   for (const ShardFolder& shard : shards) {
-    std::vector<MeasuredCase> own = cases;
-    for (MeasuredCase& measured : own) {
-      measured.rounds.clear();
-      measured.result.status = Status::ok;
-    }
-    if (shard.rounds.fold_into(own) > 0) {
-      throw InputError(
-          fmt::format("merge: {} holds rounds of no case of its sweep; with other --threads?", shard.path));
-    }
+    const std::vector<MeasuredCase> own = cases_of_shard(shard, unmeasured);
     for (std::size_t i = 0; i < own.size(); ++i) {
       if (own[i].open() && own[i].rounds.empty()) continue;
       if (owners[i] != nullptr) {
@@ -102,10 +112,7 @@ std::vector<MeasuredCase> merged_cases(const std::vector<ShardFolder>& shards, c
   for (std::size_t i = 0; i < cases.size(); ++i) {
     if (owners[i] != nullptr) found.push_back(cases[i]);
   }
-  if (found.size() < cases.size()) {
-    remark(fmt::format("{} of the sweep's {} cases are in none of the folders", cases.size() - found.size(),
-                       cases.size()));
-  }
+  remark_missing(found.size(), cases.size());
   return found;
 }
 

@@ -1,7 +1,6 @@
 // `kvlab sweep`: the cases of a sweep file, measured in turns by workers, stored round by round, reported at the end.
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "harness/isolation/fault.h"
 #include "harness/isolation/worker_runner.h"
 #include "harness/measured_report.h"
+#include "harness/model_configs.h"
 #include "harness/output_file.h"
 #include "harness/progress.h"
 #include "harness/prompt.h"
@@ -33,13 +33,10 @@ std::vector<MeasuredCase> checked_cases(const SweepConfig& config, const SweepRe
   const CaseSelector filter = parse_filters(request.filters);
   std::vector<Case> specs = sweep_cases(config, filter, resolve_threads(request.threads));
   if (!request.shard.empty()) specs = shard_cases(specs, parse_shard(request.shard));
-  std::map<std::string, Checkpoint> checkpoints;
+  ModelConfigs models(config.seed);
   std::vector<MeasuredCase> cases;
   for (const Case& spec : specs) {
-    if (checkpoints.count(spec.model) == 0) {
-      checkpoints[spec.model] = open_checkpoint(spec.model, Need::config, config.seed);
-    }
-    const Checkpoint& checkpoint = checkpoints[spec.model];
+    const Checkpoint& checkpoint = models.of(spec.model);
     check_case(spec, checkpoint.config);
     Workload one_sequence = spec.workload;  // the others wrap round in the same text
     one_sequence.batch = 1;

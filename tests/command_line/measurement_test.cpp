@@ -71,6 +71,34 @@ TEST(Measurement, CasesTakeTurnsWithinARound) {
   }
 }
 
+/// Runs cases in process; the process that looks at the ceilings dies at the second look.
+class DyingRunner : public LocalRunner {
+ public:
+  using LocalRunner::LocalRunner;
+  Ceilings ceilings(double) override {
+    if (++looks_ > 1) throw std::runtime_error("the worker ended with signal 9");
+    Ceilings seen;
+    seen.read_bytes_per_s = 5e9;
+    return seen;
+  }
+
+ private:
+  int looks_ = 0;
+};
+
+TEST(Measurement, RoundsOutliveAWorkerThatDiesAtTheLastLookAtTheCeilings) {
+  std::vector<MeasuredCase> cases = {measured_case({1, 0, 6, 4}, {})};
+  Order order(cases);
+  const auto make_runner = [](const Case& first) {
+    return std::make_unique<DyingRunner>(RunnerSetup{first.model, first.device, first.threads, first.seed, ""});
+  };
+  Measurement measurement(cases, rounds(2), 0.01, make_runner, order);
+  ASSERT_NO_THROW(measurement.run());
+  EXPECT_EQ(order.outcomes(), (std::vector<std::string>{"0:0", "0:1"}));
+  ASSERT_TRUE(measurement.ceilings());
+  EXPECT_EQ(measurement.ceilings()->read_bytes_per_s, 5e9);
+}
+
 TEST(Measurement, RoundsThatWereStoredAreNotRunAgain) {
   std::vector<MeasuredCase> cases = {measured_case({1, 0, 6, 4}, {}),
                                      measured_case({1, 0, 6, 4}, with([](Variant& v) { v.cache = CacheKind::none; }))};
