@@ -77,15 +77,6 @@ KVLAB_DEVICE constexpr int decode_ring_index(int stage, int warp, int side, int 
   return (((stage * kDecodeWarps + warp) * 2 + side) * kDecodeLaneChunks + chunk) * kWarpSize;
 }
 
-template <typename T>
-KVLAB_DEVICE float widened(T value) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    return value;
-  } else {
-    return to_float(value);
-  }
-}
-
 /// Where a lane's keys of one step are: looked up a step ahead of their copies. `page` is the table's entry, so that
 /// nothing waits for it before the copies do; without a table it is 0.
 template <int n>

@@ -38,6 +38,14 @@ KVLAB_DEVICE std::remove_const_t<T> load_global_constant_if(bool active, Global<
   return active ? raw::load_global_constant<std::remove_const_t<T>>(from.address(), line) : otherwise;
 }
 
+/// The same for bytes that no block asks for again: 16 bytes pass by L1, which stays free for what is shared.
+template <typename T>
+KVLAB_DEVICE std::remove_const_t<T> load_global_streamed_if(bool active, Global<T> from,
+                                                            std::type_identity_t<std::remove_const_t<T>> otherwise,
+                                                            int line = __builtin_LINE()) {
+  return raw::load_global_streamed_if<std::remove_const_t<T>>(active, from.address(), otherwise, line);
+}
+
 template <typename T>
 KVLAB_DEVICE void store_global(Global<T> to, const std::type_identity_t<T>& value, int line = __builtin_LINE()) {
   raw::store_global<T>(to.address(), value, line);

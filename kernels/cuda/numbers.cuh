@@ -83,6 +83,16 @@ KVLAB_DEVICE Out rounded_to(float value) {
   }
 }
 
+/// The stored value as a float: the reverse of rounded_to.
+template <typename T>
+KVLAB_DEVICE float widened(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else {
+    return to_float(value);
+  }
+}
+
 /// Two values in one register, `low` in the lower half, as matrix fragments hold them.
 KVLAB_DEVICE std::uint32_t pack(Bf16 low, Bf16 high) { return static_cast<std::uint32_t>(high.bits) << 16 | low.bits; }
 KVLAB_DEVICE std::uint32_t pack(F16 low, F16 high) { return static_cast<std::uint32_t>(high.bits) << 16 | low.bits; }

@@ -16,6 +16,7 @@
 #define KVLAB_DEVICE __device__ inline
 #define KVLAB_LAUNCH_BOUNDS(threads, blocks_per_sm) __launch_bounds__(threads, blocks_per_sm)
 #define KVLAB_UNROLL _Pragma("unroll")
+#define KVLAB_NO_UNROLL _Pragma("unroll 1")
 
 #else
 
@@ -25,6 +26,7 @@
 #define KVLAB_DEVICE inline
 #define KVLAB_LAUNCH_BOUNDS(threads, blocks_per_sm)
 #define KVLAB_UNROLL
+#define KVLAB_NO_UNROLL
 
 #endif
 

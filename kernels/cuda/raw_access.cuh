@@ -65,6 +65,23 @@ template <typename T>
 KVLAB_DEVICE T load_global_constant(const T* address, int) {
   return from_word<T>(__ldg(global_word(address)));
 }
+// One predicated instruction that fills the registers of `otherwise`: nothing waits for it before its value is used.
+// Not through the read-only path, so that the assembler keeps it before a wait for the previous launch.
+template <typename T>
+KVLAB_DEVICE T load_global_streamed_if(bool active, const T* address, const T& otherwise, int line) {
+  if constexpr (sizeof(T) != 16) {
+    return active ? load_global_constant(address, line) : otherwise;
+  } else {
+    uint4 word = to_word(otherwise);
+    asm volatile(
+        "{ .reg .pred active; setp.ne.u32 active, %4, 0;"
+        " @active ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%5]; }"
+        : "+r"(word.x), "+r"(word.y), "+r"(word.z), "+r"(word.w)
+        : "r"(static_cast<unsigned>(active)), "l"(__cvta_generic_to_global(address))
+        : "memory");
+    return from_word<T>(word);
+  }
+}
 template <typename T>
 KVLAB_DEVICE void store_global(T* address, const T& value, int) {
   *const_cast<WordOf<T>*>(global_word(address)) = to_word(value);
@@ -108,6 +125,12 @@ KVLAB_DEVICE T load_global(const T* address, int line) {
 template <typename T>
 KVLAB_DEVICE T load_global_constant(const T* address, int line) {
   return checked_load(Access::global_load_constant, address, line);
+}
+template <typename T>
+KVLAB_DEVICE T load_global_streamed_if(bool active, const T* address, const T& otherwise, int line) {
+  if (active) return load_global_constant(address, line);
+  skip(Access::global_load_constant, line);
+  return otherwise;
 }
 template <typename T>
 KVLAB_DEVICE void store_global(T* address, const T& value, int line) {
