@@ -1,4 +1,5 @@
-// Sampling in float64 with a generator of our own, so that a seed means the same ids on every platform.
+// Sampling with arithmetic and a generator of our own (kernels/sampling.h), so that a seed means the same ids on every
+// platform and on a device.
 #include "model/sampling/sampler.h"
 
 #include <fmt/format.h>
@@ -17,16 +18,13 @@ namespace {
 struct Candidate {
   std::int32_t id;
   float logit;
-  double weight;  // probability, not normalised
+  std::uint64_t weight;  // in units of 1 / kWholeWeight
 };
 
 /// Higher logits first, of equal ones the lower id.
 bool goes_before(const Candidate& a, const Candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
-
-/// In [0, 1), a multiple of 2^-53.
-double next_unit(std::uint64_t& state) { return static_cast<double>(next_random(state) >> 11) * 0x1p-53; }
 
 /// The ids that can be chosen, in order of id. -inf means never.
 std::vector<Candidate> possible(std::span<const float> logits) {
@@ -37,7 +35,7 @@ std::vector<Candidate> possible(std::span<const float> logits) {
     if (std::isnan(logit) || logit == HUGE_VALF) {
       throw std::runtime_error(fmt::format("the logit of id {} is {}: the forward pass went wrong", i, logit));
     }
-    if (std::isfinite(logit)) candidates.push_back({static_cast<std::int32_t>(i), logit, 0.0});
+    if (std::isfinite(logit)) candidates.push_back({static_cast<std::int32_t>(i), logit, 0});
   }
   if (candidates.empty()) throw std::runtime_error("no logit is finite: there is no token to choose");
   return candidates;
@@ -50,24 +48,22 @@ void keep_top_k(std::vector<Candidate>& candidates, std::int64_t top_k) {
   candidates.erase(end, candidates.end());
 }
 
-double weigh(std::vector<Candidate>& candidates, double temperature) {
+std::uint64_t weigh(std::vector<Candidate>& candidates, double temperature) {
   const float highest = std::min_element(candidates.begin(), candidates.end(), goes_before)->logit;
-  double total = 0.0;
+  std::uint64_t total = 0;
   for (Candidate& candidate : candidates) {
-    candidate.weight = std::exp((static_cast<double>(candidate.logit) - highest) / temperature);
+    candidate.weight = sampling_weight(candidate.logit, highest, temperature);
     total += candidate.weight;
   }
   return total;
 }
 
 /// Keeps the smallest set that reaches top_p of the total; returns the weight kept.
-double keep_top_p(std::vector<Candidate>& candidates, double total, double top_p) {
+std::uint64_t keep_top_p(std::vector<Candidate>& candidates, std::uint64_t total, double top_p) {
   if (top_p >= 1.0) return total;
-  // Equal shares that add up to top_p on paper must reach it in float64 too.
-  constexpr double kRoundingAllowance = 1.0 - 1e-12;
   std::sort(candidates.begin(), candidates.end(), goes_before);
-  const double wanted = top_p * total * kRoundingAllowance;
-  double kept = 0.0;
+  const std::uint64_t wanted = wanted_weight(top_p, total);
+  std::uint64_t kept = 0;
   for (std::size_t i = 0; i < candidates.size(); ++i) {
     kept += candidates[i].weight;
     if (kept < wanted) continue;
@@ -77,16 +73,17 @@ double keep_top_p(std::vector<Candidate>& candidates, double total, double top_p
   return kept;
 }
 
-std::int32_t draw(const std::vector<Candidate>& candidates, double total, std::uint64_t& state) {
-  double left = next_unit(state) * total;
-  std::int32_t last = candidates.front().id;
+/// The candidate at which the weights, added in order of id, pass a point drawn below their total.
+std::int32_t draw(std::vector<Candidate>& candidates, std::uint64_t total, std::uint64_t& state) {
+  const auto by_id = [](const Candidate& a, const Candidate& b) { return a.id < b.id; };
+  if (!std::is_sorted(candidates.begin(), candidates.end(), by_id))
+    std::sort(candidates.begin(), candidates.end(), by_id);
+  std::uint64_t left = drawn_below(total, next_random(state));
   for (const Candidate& candidate : candidates) {
-    if (candidate.weight == 0.0) continue;
-    last = candidate.id;
-    if (left < candidate.weight) break;
+    if (left < candidate.weight) return candidate.id;
     left -= candidate.weight;
   }
-  return last;
+  throw std::logic_error("sampling: the weights do not add up to their total");
 }
 
 }  // namespace
@@ -109,8 +106,8 @@ std::int32_t Sampler::choose(std::span<const float> logits, std::int64_t n_choic
   std::vector<Candidate> candidates = possible(logits.first(static_cast<std::size_t>(n)));
   if (settings.temperature == 0.0) return std::min_element(candidates.begin(), candidates.end(), goes_before)->id;
   keep_top_k(candidates, settings.top_k);
-  const double total = weigh(candidates, settings.temperature);
-  const double kept = keep_top_p(candidates, total, settings.top_p);
+  const std::uint64_t total = weigh(candidates, settings.temperature);
+  const std::uint64_t kept = keep_top_p(candidates, total, settings.top_p);
   return draw(candidates, kept, state_);
 }
 

@@ -4,13 +4,9 @@
 #include <cstdint>
 #include <span>
 
-namespace kvlab {
+#include "kernels/sampling.h"
 
-struct SamplingSettings {
-  double temperature = 0.0;  // 0: greedy, ties to the lowest id
-  std::int64_t top_k = 0;    // 0: off
-  double top_p = 1.0;        // 1: off; the smallest set whose probability reaches top_p (at least one id)
-};
+namespace kvlab {
 
 /// Throws InputError naming the setting when it is NaN, negative, or top_p is above 1.
 void check_sampling(const SamplingSettings& settings);

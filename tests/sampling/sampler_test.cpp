@@ -130,6 +130,29 @@ TEST(SpecS7, TheGeneratorIsTheSameEverywhere) {
   }
 }
 
+TEST(Sampler, WeightsAreExponentialsInWholeUnits) {
+  const auto whole = static_cast<double>(kWholeWeight);
+  for (const double temperature : {0.3, 1.0, 7.0}) {
+    for (int i = 0; i <= 1000; ++i) {
+      const float logit = -0.031F * static_cast<float>(i);
+      const double exact = whole * std::exp(static_cast<double>(logit) / temperature);
+      // Rounded down twice, and exp by its series: at most 2^-47 and eleven roundings of 2^-52 off.
+      EXPECT_NEAR(static_cast<double>(sampling_weight(logit, 0.0F, temperature)), exact - 0.5, 1.5 + exact * 0x1p-46);
+    }
+  }
+  EXPECT_EQ(sampling_weight(5.0F, 5.0F, 1e-300), kWholeWeight);
+  EXPECT_EQ(sampling_weight(-3e38F, 3e38F, 1e-300), 0U);
+  EXPECT_EQ(sampling_weight(-3e38F, 3e38F, 1e300), kWholeWeight);
+}
+
+TEST(Sampler, ADrawBelowATotalIsTheUpperHalfOfTheProduct) {
+  EXPECT_EQ(drawn_below(1, UINT64_MAX), 0U);
+  EXPECT_EQ(drawn_below(UINT64_MAX, UINT64_MAX), UINT64_MAX - 1);
+  EXPECT_EQ(drawn_below(std::uint64_t{1} << 60, 0x123456789abcdef0U), 0x0123456789abcdefU);
+  EXPECT_EQ(drawn_below(1000, std::uint64_t{1} << 63), 500U);
+  EXPECT_EQ(drawn_below(0xfedcba9876543210U, 0x0123456789abcdefU), 0x0121fa00ad77d742U);
+}
+
 TEST(Sampler, PaddedIdsAreNeverChosen) {
   const std::vector<float> logits = {1.0F, 2.0F, 9.0F, kNaN};
   EXPECT_EQ(Sampler(1).choose(logits, 2, {.temperature = 0.0}), 1);
