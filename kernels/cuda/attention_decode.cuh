@@ -1,12 +1,12 @@
-// The body of decode attention on CUDA cores: a block takes one split of the keys of a sequence for up to `heads` query
-// heads of a KV head. attention_decode_merge.cuh puts the splits together; decode_plan.h says which keys a split owns.
+// The body of decode attention on CUDA cores: a block takes its run of the plan, part by part, for up to `heads` query
+// heads of a KV head at a time. attention_decode_merge.cuh puts split rows together.
 #pragma once
 
 #include <cstdint>
 
 #include "kernels/cuda/async_copy.cuh"
 #include "kernels/cuda/attention_decode_layout.cuh"
-#include "kernels/cuda/decode_plan.h"
+#include "kernels/cuda/attention_decode_task.cuh"
 #include "kernels/cuda/memory.cuh"
 #include "kernels/cuda/numbers.cuh"
 #include "kernels/cuda/warp_ops.cuh"
@@ -15,35 +15,35 @@ namespace kvlab::cuda {
 
 /// The key that is a lane's i-th of a step.
 template <typename T, int dim>
-KVLAB_DEVICE std::int32_t decode_key(const KeyRange& keys, int step, int i) {
+KVLAB_DEVICE std::int32_t decode_key(const DecodeTask& task, int step, int i) {
   using Lanes = DecodeLanes<T, dim>;
   const int row = (warp_id() * Lanes::kKeys + i) * Lanes::kGroupsPerWarp + lane_id() / Lanes::kLanes;
-  return keys.begin + step * Lanes::kTile + row;
+  return task.first_key + step * Lanes::kTile + row;
 }
 
 template <typename T, int dim>
-KVLAB_DEVICE void find_places(const DecodeParams<T>& params, const DecodeTask<T>& task, int step,
+KVLAB_DEVICE void find_places(const DecodeParams<T>& params, const DecodeTask& task, int step,
                               DecodePlaces<DecodeLanes<T, dim>::kKeys>& places) {
   const Global<const std::int32_t> row = params.kv.page_table + task.seq * params.kv.pages_per_seq;
   KVLAB_UNROLL
   for (int i = 0; i < DecodeLanes<T, dim>::kKeys; ++i) {
-    const std::int32_t key = decode_key<T, dim>(task.keys, step, i);
+    const std::int32_t key = decode_key<T, dim>(task, step, i);
     const KvSlot at = kv_slot(params.kv, key);
-    places.page[i] = load_global_constant_if(params.kv.is_paged() && key < task.keys.end, row + at.page, 0);
+    places.page[i] = load_global_constant_if(params.kv.is_paged() && key < task.end_key, row + at.page, 0);
     places.slot[i] = at.slot;
   }
 }
 
-/// Starts the copies of a step, as one group. Chunks past head_dim and keys past the split arrive as zeros, unread.
+/// Starts the copies of a step, as one group. Chunks past head_dim and keys past the part arrive as zeros, unread.
 template <typename T, int dim, int heads>
-KVLAB_DEVICE void copy_step(const DecodeParams<T>& params, const DecodeTask<T>& task, int step,
+KVLAB_DEVICE void copy_step(const DecodeParams<T>& params, const DecodeTask& task, int step,
                             const DecodePlaces<DecodeLanes<T, dim>::kKeys>& places,
                             DecodeStorage<T, dim, heads>& shared) {
   using Lanes = DecodeLanes<T, dim>;
   const int stage = step % kDecodeStages;
   KVLAB_UNROLL
   for (int i = 0; i < Lanes::kKeys; ++i) {
-    const bool owned = decode_key<T, dim>(task.keys, step, i) < task.keys.end;
+    const bool owned = decode_key<T, dim>(task, step, i) < task.end_key;
     const std::int64_t page_start = task.region_start + places.page[i] * params.kv.page_stride;
     const std::int64_t row = kv_row_offset(params.kv, page_start, task.kv_head, places.slot[i]);
     KVLAB_UNROLL
@@ -62,9 +62,9 @@ KVLAB_DEVICE void copy_step(const DecodeParams<T>& params, const DecodeTask<T>& 
 
 /// Q of the pass's heads, a lane's components, times the scale; zeros past head_dim and for heads that are not there.
 template <typename T, int dim, int heads>
-KVLAB_DEVICE void load_query(const DecodeParams<T>& params, const DecodeTask<T>& task,
+KVLAB_DEVICE void load_query(const DecodeParams<T>& params, const DecodeTask& task,
                              float (&q)[heads][kDecodeLaneComponents]) {
-  const Global<const float> rows = params.q + task.seq * params.q_stride;
+  const Global<const float> rows = params.q + task.query_row * params.q_stride;
   KVLAB_UNROLL
   for (int h = 0; h < heads; ++h) {
     KVLAB_UNROLL
@@ -150,10 +150,10 @@ KVLAB_DEVICE void sum_values(int stage, const float (&weights)[DecodeLanes<T, di
   }
 }
 
-/// Walks the split's keys.
+/// Walks the part's keys.
 template <typename T, int dim, int heads>
-KVLAB_DEVICE void walk_keys(const DecodeParams<T>& params, const DecodeTask<T>& task,
-                            DecodeStorage<T, dim, heads>& shared, DecodeSums<heads>& sums) {
+KVLAB_DEVICE void walk_keys(const DecodeParams<T>& params, const DecodeTask& task, DecodeStorage<T, dim, heads>& shared,
+                            DecodeSums<heads>& sums) {
   using Lanes = DecodeLanes<T, dim>;
   float q[heads][kDecodeLaneComponents];
   DecodePlaces<Lanes::kKeys> places;
@@ -163,7 +163,7 @@ KVLAB_DEVICE void walk_keys(const DecodeParams<T>& params, const DecodeTask<T>& 
     find_places<T, dim>(params, task, step + 1, places);
   }
   load_query<T, dim, heads>(params, task, q);
-  const int n_steps = (task.keys.end - task.keys.begin + Lanes::kTile - 1) / Lanes::kTile;
+  const int n_steps = (task.end_key - task.first_key + Lanes::kTile - 1) / Lanes::kTile;
   for (int step = 0; step < n_steps; ++step) {
     copy_step<T, dim, heads>(params, task, step + kDecodeStages - 1, places, shared);
     find_places<T, dim>(params, task, step + kDecodeStages, places);
@@ -173,7 +173,7 @@ KVLAB_DEVICE void walk_keys(const DecodeParams<T>& params, const DecodeTask<T>& 
     score_step<T, dim, heads>(stage, q, shared, scores);
     bool is_there[Lanes::kKeys];
     KVLAB_UNROLL
-    for (int i = 0; i < Lanes::kKeys; ++i) is_there[i] = decode_key<T, dim>(task.keys, step, i) < task.keys.end;
+    for (int i = 0; i < Lanes::kKeys; ++i) is_there[i] = decode_key<T, dim>(task, step, i) < task.end_key;
     weigh_step<Lanes::kKeys, heads>(is_there, scores, sums);
     sum_values<T, dim, heads>(stage, scores, shared, sums);
   }
@@ -206,9 +206,9 @@ KVLAB_DEVICE void share_sums(const DecodeSums<heads>& sums, DecodeStorage<T, dim
 
 /// The whole block's sums of a head: largest score and sum of weights, and four components of the row.
 template <typename T, int dim, int heads>
-KVLAB_DEVICE SplitSum gather_sums(int head, int block, DecodeStorage<T, dim, heads>& shared, Float4& row) {
+KVLAB_DEVICE PartSum gather_sums(int head, int block, DecodeStorage<T, dim, heads>& shared, Float4& row) {
   using Lanes = DecodeLanes<T, dim>;
-  SplitSum sum{{kNoScore, 0.0F}};
+  PartSum sum{{kNoScore, 0.0F}};
   for (int group = 0; group < Lanes::kGroups; ++group) {
     const float largest = load_shared(shared.largest.at(group * heads + head));
     sum[0] = largest > sum[0] ? largest : sum[0];
@@ -226,23 +226,6 @@ KVLAB_DEVICE SplitSum gather_sums(int head, int block, DecodeStorage<T, dim, hea
   return sum;
 }
 
-/// What the block has to do; no keys when its split owns none.
-template <typename T, int dim, int heads>
-KVLAB_DEVICE DecodeTask<T> decode_task(const DecodeParams<T>& params) {
-  DecodeTask<T> task;
-  task.seq = block_z();
-  task.kv_head = block_y() / params.n_passes;
-  const int first_of_group = block_y() % params.n_passes * heads;
-  const int n_left = params.group - first_of_group;
-  task.first_head = task.kv_head * params.group + first_of_group;
-  task.n_heads = n_left < heads ? n_left : heads;
-  const KeyRange visible = visible_keys(load_global(params.kv_lens + task.seq), params.window);
-  task.n_live = live_splits(visible.end - visible.begin, grid_size_x(), DecodeLanes<T, dim>::kTile);
-  task.keys = split_keys(visible, block_x(), grid_size_x(), DecodeLanes<T, dim>::kTile);
-  task.region_start = params.kv.is_paged() ? 0 : kv_page_start(params.kv, task.seq, 0);
-  return task;
-}
-
 template <int heads>
 KVLAB_DEVICE void clear_sums(DecodeSums<heads>& sums) {
   KVLAB_UNROLL
@@ -254,45 +237,34 @@ KVLAB_DEVICE void clear_sums(DecodeSums<heads>& sums) {
   }
 }
 
-/// Writes the pass's rows: finished ones to `out` where no other split has a part in them, else partial ones.
+/// Writes the pass's rows.
 template <typename T, int dim, int heads>
-KVLAB_DEVICE void store_rows(const DecodeParams<T>& params, const DecodeTask<T>& task,
+KVLAB_DEVICE void store_rows(const DecodeParams<T>& params, const DecodeTask& task,
                              DecodeStorage<T, dim, heads>& shared) {
   constexpr int kBlocks = DecodeLanes<T, dim>::kBlocks;
-  const bool is_partial = task.n_live > 1;
   for (int item = thread_x(); item < heads * kBlocks; item += kDecodeBlock) {
-    const int component = item % kBlocks * 4;
-    const int h = item / kBlocks;
+    const int block = item % kBlocks;
     Float4 row;
-    const SplitSum sum = gather_sums<T, dim, heads>(h, component / 4, shared, row);
-    const float weight = is_partial ? 1.0F : sum[1] > 0.0F ? 1.0F / sum[1] : 0.0F;
-    KVLAB_UNROLL
-    for (int e = 0; e < 4; ++e) row[e] *= weight;
-    const bool is_inside = h < task.n_heads && component < params.head_dim;
-    const std::int64_t head = task.first_head + h;
-    const std::int64_t part = (std::int64_t{task.seq} * params.n_heads + head) * grid_size_x() + block_x();
-    const Global<float> to = is_partial ? params.partial_rows + part * params.head_dim
-                                        : params.out + task.seq * params.out_stride + head * params.head_dim;
-    store_global_if(is_inside, (to + component).template as<Float4>(), row);
-    store_global_if(is_inside && component == 0 && is_partial, params.partial_sums + part, sum);
+    const PartSum sum = gather_sums<T, dim, heads>(item / kBlocks, block, shared, row);
+    store_part<heads>(params, task, item / kBlocks, block * 4, sum, row);
   }
 }
 
-/// Grid: n_splits x (n_kv_heads * n_passes) x n_seqs; block: kDecodeBlock threads; shared: DecodeStorage. T: float or
-/// Bf16. head_dim <= dim. Reads the K and V rows of its keys once each, in 16-byte chunks. Where a sequence's keys are
-/// in one split, it writes out; otherwise it leaves partial rows and sums. A split without keys leaves at once, but the
-/// first split of a sequence without keys writes zeros.
+/// Grid: n_workers; block: kDecodeBlock threads; shared: DecodeStorage. T: float or Bf16. head_dim <= dim. Reads the K
+/// and V rows of its keys once each, in 16-byte chunks. Writes out where it has all keys of a row, partial rows and
+/// sums where not.
 template <typename T, int dim, int heads>
 KVLAB_KERNEL void KVLAB_LAUNCH_BOUNDS(kDecodeBlock, 3) attention_decode_kernel(DecodeParams<T> params) {
   auto& shared = shared_storage<DecodeStorage<T, dim, heads>>();
   wait_for_previous_launch();
-  const DecodeTask<T> task = decode_task<T, dim, heads>(params);
-  if (block_x() > 0 && block_x() >= task.n_live) return;
-  DecodeSums<heads> sums;
-  clear_sums(sums);
-  walk_keys<T, dim, heads>(params, task, shared, sums);
-  share_sums<T, dim, heads>(sums, shared);
-  store_rows<T, dim, heads>(params, task, shared);
+  for_each_task<heads>(params, DecodeLanes<T, dim>::kTile, [&](const DecodeTask& task) {
+    DecodeSums<heads> sums;
+    clear_sums(sums);
+    walk_keys<T, dim, heads>(params, task, shared, sums);
+    share_sums<T, dim, heads>(sums, shared);
+    store_rows<T, dim, heads>(params, task, shared);
+    block_barrier();  // the next part's copies go where these sums stand
+  });
 }
 
 }  // namespace kvlab::cuda

@@ -1,42 +1,17 @@
-// What the kernels of decode attention agree on: their parameters, which lane holds what, shared storage, and the sums
-// that a lane carries. attention_decode.cuh has the work.
+// Decode attention on CUDA cores: which lane holds what, shared storage, and the sums that a lane carries.
+// attention_decode.cuh has the work.
 #pragma once
 
-#include <cfloat>
 #include <cstdint>
 
-#include "kernels/cuda/decode_plan.h"
-#include "kernels/cuda/kv_view.cuh"
+#include "kernels/cuda/attention_decode_task.cuh"
+#include "kernels/cuda/decode_kernel.h"
 #include "kernels/cuda/memory.cuh"
 #include "kernels/cuda/numbers.cuh"
 
 namespace kvlab::cuda {
 
 constexpr int kDecodeBlock = kDecodeWarps * kWarpSize;
-constexpr float kNoScore = -FLT_MAX;  // the largest score of no keys; finite, so that differences are never NaN
-
-using Float4 = Vector<float, 4>;
-using SplitSum = Vector<float, 2>;  // of one head and split: its largest score, the sum of its weights
-
-/// Where the step's data stand. Scores are in units of log 2, for exp2.
-template <typename T>
-struct DecodeParams {
-  Global<const float> q;  // [n_seqs, n_heads, head_dim], sequences q_stride apart
-  std::int64_t q_stride;
-  Global<float> out;  // [n_seqs, n_heads, head_dim], sequences out_stride apart
-  std::int64_t out_stride;
-  DeviceKvView<const T> kv;
-  Global<const std::int32_t> kv_lens;  // [n_seqs]
-  Global<float> partial_rows;          // [n_seqs, n_heads, n_splits, head_dim]
-  Global<SplitSum> partial_sums;       // [n_seqs, n_heads, n_splits]
-  std::int32_t n_heads;
-  std::int32_t group;
-  std::int32_t n_passes;
-  std::int32_t head_dim;
-  std::int32_t window;
-  float scale;  // times log2(e)
-};
-
 /// Which lane holds what. A row of K or V is shared by kLanes lanes, each with 8 components in 16-byte chunks; chunk c
 /// of lane l is the row's chunk c * kLanes + l, so that each access of a warp is one run of bytes.
 template <typename T, int dim>
@@ -92,18 +67,6 @@ struct DecodeSums {
   float largest[heads];
   float total[heads];
   float row[heads][kDecodeLaneComponents];
-};
-
-/// A block's share of the work.
-template <typename T>
-struct DecodeTask {
-  std::int32_t seq;
-  std::int32_t kv_head;
-  std::int32_t first_head;  // of the query heads of this pass
-  std::int32_t n_heads;     // of this pass
-  std::int32_t n_live;      // splits of the sequence that own keys
-  KeyRange keys;
-  std::int64_t region_start;  // of the sequence; 0 with a page table
 };
 
 }  // namespace kvlab::cuda

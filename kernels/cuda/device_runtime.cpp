@@ -60,6 +60,14 @@ class DeviceRuntime : public Runtime {
   }
   Transfers transfers() const override { return transfers_; }
 
+  std::int64_t n_multiprocessors() const override {
+    int device = 0;
+    int n = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
+    return n;
+  }
+
   CUstream_st* make_stream() override {
     cudaStream_t stream = nullptr;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");

@@ -1,6 +1,9 @@
-// Starts a kernel: on the device, or on the emulator where the file is compiled for the host.
+// Starts a kernel, or asks how much of a device its blocks fill: on the device, or on the emulator where the file is
+// compiled for the host.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <type_traits>
 
 #include "kernels/cuda/launch_shape.h"
@@ -24,17 +27,33 @@ inline void throw_on_error(cudaError_t status, const char* call, const char* ker
   throw std::runtime_error(std::string("kernel ") + kernel + ": " + call + ": " + cudaGetErrorString(status));
 }
 
+/// Blocks may have more than 48 KiB of shared memory only after this.
+template <typename... Params>
+void allow_shared_bytes(const char* name, void (*kernel)(Params...), std::size_t shared_bytes) {
+  constexpr std::size_t kWithoutAsking = std::size_t{48} << 10;
+  if (shared_bytes <= kWithoutAsking) return;
+  throw_on_error(cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel),
+                                      cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+                 "cudaFuncSetAttribute", name);
+}
+
+/// Blocks of a kernel that one SM holds at once.
+template <typename... Params>
+std::int64_t blocks_per_multiprocessor(const char* name, void (*kernel)(Params...), std::int64_t block_size,
+                                       std::size_t shared_bytes) {
+  allow_shared_bytes(name, kernel, shared_bytes);
+  int n_blocks = 0;
+  throw_on_error(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, reinterpret_cast<const void*>(kernel),
+                                                               static_cast<int>(block_size), shared_bytes),
+                 "cudaOccupancyMaxActiveBlocksPerMultiprocessor", name);
+  return n_blocks;
+}
+
 /// Throws std::runtime_error naming the kernel when the launch is refused.
 template <typename... Params>
 void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shape, CUstream_st* stream,
             std::type_identity_t<Params>... args) {
-  constexpr std::size_t kWithoutAsking = std::size_t{48} << 10;
-  if (shape.shared_bytes > kWithoutAsking) {
-    throw_on_error(
-        cudaFuncSetAttribute(reinterpret_cast<const void*>(kernel), cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(shape.shared_bytes)),
-        "cudaFuncSetAttribute", name);
-  }
+  allow_shared_bytes(name, kernel, shape.shared_bytes);
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;
@@ -50,6 +69,12 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shap
 }
 
 #else
+
+/// Two, whatever the kernel: the emulator runs one block after the other.
+template <typename... Params>
+std::int64_t blocks_per_multiprocessor(const char*, void (*)(Params...), std::int64_t, std::size_t) {
+  return 2;
+}
 
 /// Throws emulation::EmulationError naming the kernel when the launch is refused or the kernel does what it must not.
 template <typename... Params>

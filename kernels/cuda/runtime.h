@@ -45,6 +45,8 @@ class Runtime {
   virtual void fill(void* to, std::uint8_t byte, std::size_t bytes, CUstream_st* stream) = 0;
   virtual Transfers transfers() const = 0;
 
+  virtual std::int64_t n_multiprocessors() const = 0;
+
   virtual CUstream_st* make_stream() = 0;
   virtual void destroy_stream(CUstream_st* stream) = 0;
   /// Returns when the stream's work is done.

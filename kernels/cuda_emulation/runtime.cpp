@@ -90,6 +90,9 @@ class EmulatedRuntime : public Runtime {
   }
   Transfers transfers() const override { return transfers_; }
 
+  /// Few, so that work of a few blocks is spread over all of them as on a device.
+  std::int64_t n_multiprocessors() const override { return 3; }
+
   CUstream_st* make_stream() override {
     auto* stream = new Stream;
     streams_.insert(stream);
