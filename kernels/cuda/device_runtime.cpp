@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "kernels/cuda/runtime.h"
+#include "kernels/error.h"
 
 namespace kvlab::cuda {
 
@@ -40,10 +41,23 @@ class DeviceRuntime : public Runtime {
  public:
   void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) override {
     void* memory = nullptr;
-    check(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync", name + ", " + std::to_string(bytes) + " bytes");
+    const std::string what = name + ", " + std::to_string(bytes) + " bytes";
+    const cudaError_t status = cudaMallocAsync(&memory, bytes, stream);
+    if (status == cudaErrorMemoryAllocation) {
+      cudaGetLastError();  // later calls would report it again
+      throw OutOfMemory("cudaMallocAsync (" + what + "): " + cudaGetErrorString(status));
+    }
+    check(status, "cudaMallocAsync", what);
     return memory;
   }
   void release(void* memory, CUstream_st* stream) override { check(cudaFreeAsync(memory, stream), "cudaFreeAsync"); }
+
+  void* allocate_pinned(std::size_t bytes) override {
+    void* memory = nullptr;
+    check(cudaMallocHost(&memory, bytes), "cudaMallocHost", std::to_string(bytes) + " bytes");
+    return memory;
+  }
+  void release_pinned(void* memory) override { check(cudaFreeHost(memory), "cudaFreeHost"); }
 
   void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync", "to the device");
@@ -85,6 +99,7 @@ class DeviceRuntime : public Runtime {
   void record(CUevent_st* event, CUstream_st* stream) override {
     check(cudaEventRecord(event, stream), "cudaEventRecord");
   }
+  void synchronize_event(CUevent_st* event) override { check(cudaEventSynchronize(event), "cudaEventSynchronize"); }
   void wait(CUstream_st* stream, CUevent_st* event) override {
     check(cudaStreamWaitEvent(stream, event, 0), "cudaStreamWaitEvent");
   }
@@ -118,6 +133,15 @@ std::string device_obstacle() {
     return std::string("cudaGetDeviceCount: ") + cudaGetErrorString(status);
   }
   return n_devices == 0 ? "the driver sees no GPU" : "";
+}
+
+std::string device_description() {
+  if (const std::string obstacle = device_obstacle(); !obstacle.empty()) throw std::runtime_error(obstacle);
+  cudaDeviceProp properties{};
+  check(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  return std::string(properties.name) + ", sm_" + std::to_string(properties.major * 10 + properties.minor) + ", " +
+         std::to_string(properties.multiProcessorCount) + " multiprocessors, " +
+         std::to_string(properties.totalGlobalMem >> 20) + " MiB of memory";
 }
 
 std::unique_ptr<Runtime> make_device_runtime() {

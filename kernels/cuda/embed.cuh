@@ -11,14 +11,16 @@ namespace kvlab::cuda {
 
 constexpr int kEmbedBlock = 128;
 
-/// out[r, :] = table[ids[r], :], widened to float. T: float or Bf16.
+/// out[r, :] (+)= table[ids[r], :], widened to float. T: float or Bf16.
 /// Grid: n_ids blocks; block: kEmbedBlock threads; no shared memory. A thread takes accesses of n neighbouring values
-/// (n > 1: width is a multiple of n, and table and out are aligned to the accesses). Each row is read and written once.
+/// (n > 1: width is a multiple of n, and table and out are aligned to the accesses). Each row is read and written once,
+/// and read once more where it is added to.
 template <typename T, int n>
 KVLAB_KERNEL void embed_kernel(Global<const T> table,  // [n_rows, width]
                                std::int64_t width,
                                Global<const std::int32_t> ids,  // [n_ids]
-                               Global<float> out) {             // [n_ids, width]
+                               Global<float> out,               // [n_ids, width]
+                               bool accumulate) {
   using In = Vector<T, n>;
   using Out = Vector<float, n>;
   wait_for_previous_launch();
@@ -28,12 +30,12 @@ KVLAB_KERNEL void embed_kernel(Global<const T> table,  // [n_rows, width]
     const std::int64_t at = first + thread_x() * n;
     const bool inside = at < width;
     const In values = load_global_constant_if(inside, (from + at).template as<In>(), In{});
-    Out widened;
+    Out widened = load_global_if(inside && accumulate, (to + at).template as<Out>(), Out{});
     for (int i = 0; i < n; ++i) {
       if constexpr (std::is_same_v<T, Bf16>) {
-        widened[i] = to_float(values[i]);
+        widened[i] += to_float(values[i]);
       } else {
-        widened[i] = values[i];
+        widened[i] += values[i];
       }
     }
     store_global_if(inside, (to + at).template as<Out>(), widened);

@@ -49,6 +49,17 @@ std::int64_t blocks_per_multiprocessor(const char* name, void (*kernel)(Params..
   return n_blocks;
 }
 
+/// Whether the current device is of sm_90 or later, which launches may overlap on; asked once.
+inline bool launches_can_overlap() {
+  static const bool can = [] {
+    int device = 0;
+    int major = 0;
+    return cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+  }();
+  return can;
+}
+
 /// Throws std::runtime_error naming the kernel when the launch is refused.
 template <typename... Params>
 void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shape, CUstream_st* stream,
@@ -64,7 +75,7 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shap
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream;
   config.attrs = &overlap;
-  config.numAttrs = shape.overlaps_previous ? 1 : 0;
+  config.numAttrs = shape.overlaps_previous && launches_can_overlap() ? 1 : 0;
   throw_on_error(cudaLaunchKernelEx(&config, kernel, args...), "cudaLaunchKernelEx", name);
 }
 

@@ -17,18 +17,20 @@ void launch_silu_multiply_elementwise(const float* gate_up, std::int64_t n_rows,
                                       CUstream_st* stream);
 
 /// y = x / sqrt(mean(x^2) + eps) * weight, row by row. x [n_rows, width], x_stride apart; weight [width]; y [n_rows,
-/// width], f32 (may be x, when x_stride is width) or rounded to bf16.
+/// width], y_stride apart, f32 (may be x, at its stride) or rounded to bf16.
 void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
-                     const float* weight, float eps, float* y, CUstream_st* stream);
+                     const float* weight, float eps, float* y, std::int64_t y_stride, CUstream_st* stream);
 void launch_rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
-                     const float* weight, float eps, Bf16* y, CUstream_st* stream);
+                     const float* weight, float eps, Bf16* y, std::int64_t y_stride, CUstream_st* stream);
 
 /// y = (x - mean) / sqrt(var + eps) * weight + bias, row by row, population variance. Shapes as for launch_rms_norm;
 /// bias [width].
 void launch_layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
-                       const float* weight, const float* bias, float eps, float* y, CUstream_st* stream);
+                       const float* weight, const float* bias, float eps, float* y, std::int64_t y_stride,
+                       CUstream_st* stream);
 void launch_layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
-                       const float* weight, const float* bias, float eps, Bf16* y, CUstream_st* stream);
+                       const float* weight, const float* bias, float eps, Bf16* y, std::int64_t y_stride,
+                       CUstream_st* stream);
 
 /// A step's projections on their way to attention. All are device pointers, those inside `kv` as well.
 struct RopeAppendArgs {
@@ -44,6 +46,43 @@ struct RopeAppendArgs {
   std::int64_t q_out_stride = 0;
   KvView kv;  // regions start at multiples of slot_stride
 };
+
+/// Rotates pairs (i, i + head_dim / 2) of every head of every row in place. x [n_rows, n_heads * head_dim], x_stride
+/// apart; positions [n_rows]; cos_sin as in RopeAppendArgs. Throws InputError for an odd head_dim.
+void launch_rope(float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t n_heads, std::int64_t head_dim,
+                 const std::int32_t* positions, const float* cos_sin, CUstream_st* stream);
+
+/// A step's K and V rows on their way to the cache. All are device pointers, those inside `kv` as well.
+struct AppendRows {
+  const float* k = nullptr;  // [n_rows, n_kv_heads * head_dim], rows stride apart
+  const float* v = nullptr;  // the same; null: only the K side is written
+  std::int64_t stride = 0;
+  const SequenceSpan* seqs = nullptr;  // [n_seqs]
+  std::int64_t n_seqs = 0;
+  std::int64_t max_queries = 0;  // the largest n_queries of a sequence
+  std::int64_t n_kv_heads = 0;
+  std::int64_t head_dim = 0;
+  KvView kv;
+};
+
+/// Row first_row + i of a sequence goes to position kv_len - n_queries + i, rounded to the view's dtype. Throws
+/// InputError for more sequences or heads than a grid has rows.
+void launch_append(const AppendRows& args, CUstream_st* stream);
+
+/// Collects the rows of one sequence from wherever the view keeps them: out [n_kv_heads, kv_len, head_dim] of the
+/// view's dtype, dense. `kv` has device pointers; `rows` is its k or its v.
+void launch_collect_kv(const KvView& kv, const void* rows, std::int64_t seq, std::int64_t n_kv_heads,
+                       std::int64_t kv_len, std::int64_t head_dim, void* out, CUstream_st* stream);
+
+/// x = gelu(x) in place, the tanh form of Operations::gelu.
+void launch_gelu(float* x, std::int64_t n_values, CUstream_st* stream);
+
+/// out[i, :] = x[rows[i], :] (rows null: x[i, :]). x rows x_stride apart; rows [n_rows]; out [n_rows, width],
+/// out_stride apart, f32 or rounded to bf16.
+void launch_copy_rows(const float* x, std::int64_t x_stride, const std::int64_t* rows, std::int64_t n_rows,
+                      std::int64_t width, float* out, std::int64_t out_stride, CUstream_st* stream);
+void launch_copy_rows(const float* x, std::int64_t x_stride, const std::int64_t* rows, std::int64_t n_rows,
+                      std::int64_t width, Bf16* out, std::int64_t out_stride, CUstream_st* stream);
 
 /// Rotates Q and K as Operations::rope does, writes Q to q_out [n_rows, n_heads * head_dim], f32 (may be qkv itself, at
 /// its stride) or rounded to bf16, and K and V to their slots, rounded to the view's dtype. Throws InputError for an
@@ -70,11 +109,12 @@ struct MaskedSoftmaxArgs {
 void launch_masked_softmax(const MaskedSoftmaxArgs& args, float* weights, CUstream_st* stream);
 void launch_masked_softmax(const MaskedSoftmaxArgs& args, Bf16* weights, CUstream_st* stream);
 
-/// out[i, :] = table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids, width].
+/// out[i, :] (+)= table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids,
+/// width].
 void launch_embed(const float* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
-                  CUstream_st* stream);
+                  bool accumulate, CUstream_st* stream);
 void launch_embed(const Bf16* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
-                  CUstream_st* stream);
+                  bool accumulate, CUstream_st* stream);
 
 /// ids[r] = the first column of the largest value of row r among n_choices; NaN counts as less than -inf. logits
 /// [n_rows, n_choices], stride apart.

@@ -19,22 +19,23 @@ struct LayerNormStorage {
 
 /// y[r, :] = (x[r, :] - mean) / sqrt(var + eps) * weight + bias, rounded to Out (float or Bf16); population variance.
 /// Grid: n_rows blocks; block: kLayerNormBlock threads; shared: LayerNormStorage.
-/// Thread i takes the accesses i, i + 256, … of `n` neighbouring values (n = 4: 16 bytes; then width, x_stride and all
+/// Thread i takes the accesses i, i + 256, … of `n` neighbouring values (n = 4: 16 bytes; then width, strides and all
 /// addresses are multiples of that). Reads x three times, twice from L2: the variance is that of centred values, since
 /// the mean of squares less the square of the mean cancels. Reads weight and bias once, writes y once.
-/// In place is allowed when Out is float: a thread writes only what it alone has read.
+/// In place, at one stride, is allowed when Out is float: a thread writes only what it alone has read.
 template <typename Out, int n>
 KVLAB_KERNEL void layer_norm_kernel(Global<const float> x,  // [n_rows, width], x_stride apart
                                     std::int64_t x_stride, int width,
                                     Global<const float> weight,  // [width]
                                     Global<const float> bias,    // [width]
-                                    float eps, Global<Out> y) {  // [n_rows, width]
+                                    float eps, Global<Out> y,    // [n_rows, width], y_stride apart
+                                    std::int64_t y_stride) {
   auto& shared = shared_storage<LayerNormStorage>();
   using In = Vector<float, n>;
   using Result = Vector<Out, n>;
   const std::int64_t row = block_x();
   const Global<const float> from = x + row * x_stride;
-  const Global<Out> to = y + row * width;
+  const Global<Out> to = y + row * y_stride;
   const int n_steps = (width + kLayerNormBlock * n - 1) / (kLayerNormBlock * n);
   wait_for_previous_launch();
   float sum = 0.0F;

@@ -26,7 +26,7 @@ void launch_for(const MaskedSoftmaxArgs& args, Out* weights, CUstream_st* stream
   check(args);
   const std::int64_t n_rows = args.n_heads * args.n_queries;
   if (n_rows * args.kv_len == 0) return;  // a launch of no blocks is an error
-  const LaunchShape shape{n_rows, kMaskedSoftmaxBlock, 1, 1, sizeof(MaskedSoftmaxStorage)};
+  const LaunchShape shape{n_rows, kMaskedSoftmaxBlock, 1, 1, sizeof(MaskedSoftmaxStorage), true};
   const ScoreMask mask{static_cast<int>(args.n_queries), static_cast<int>(args.kv_len), static_cast<int>(args.window)};
   const bool wide = args.stride % 4 == 0 && args.weights_stride % 4 == 0 && is_aligned_to_16(args.scores) &&
                     is_aligned_to_16(weights);

@@ -30,7 +30,9 @@ void check(const MatrixProduct& product) {
   check_at_least("w_batch_stride", product.w_batch_stride, 0);
   // Results of two batches must not overlap.
   const std::int64_t y_extent = (product.n_rows - 1) * product.y_stride + product.n_out;
-  check_at_least("y_batch_stride", product.y_batch_stride, product.n_batches > 1 ? y_extent : 0);
+  const bool side_by_side = product.y_batch_stride >= product.n_out &&
+                            (product.n_batches - 1) * product.y_batch_stride + product.n_out <= product.y_stride;
+  check_at_least("y_batch_stride", product.y_batch_stride, product.n_batches > 1 && !side_by_side ? y_extent : 0);
   if (product.input_dtype == DType::f32 && product.output_dtype == DType::bf16) {
     throw InputError("matrix product: f32 inputs with bf16 output; cuBLAS pairs bf16 output with bf16 inputs only");
   }

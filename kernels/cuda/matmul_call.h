@@ -27,7 +27,7 @@ struct MatrixProduct {
   std::int64_t n_batches = 1;
   std::int64_t x_batch_stride = 0;  // elements from one batch to the next; 0 for x or w: all batches share it
   std::int64_t w_batch_stride = 0;
-  std::int64_t y_batch_stride = 0;
+  std::int64_t y_batch_stride = 0;  // results lie one after the other, or side by side within y's rows
   float scale = 1.0F;
   bool has_bias = false;
   bool accumulate = false;
@@ -62,6 +62,14 @@ struct MatmulCall {
   float beta = 0.0F;
   bool has_bias = false;
   DType bias_dtype = DType::f32;
+};
+
+/// The four arrays of a call. `bias` is read only where the call has one.
+struct MatmulOperands {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  const void* bias = nullptr;
+  void* d = nullptr;
 };
 
 /// The same product in columns: a row-major matrix is its own transpose in column-major eyes, so y^T = w x^T. Throws

@@ -18,20 +18,21 @@ struct RmsNormStorage {
 
 /// y[r, :] = x[r, :] / sqrt(mean(x[r, :]^2) + eps) * weight, rounded to Out (float or Bf16).
 /// Grid: n_rows blocks; block: kRmsNormBlock threads; shared: RmsNormStorage.
-/// Thread i takes the accesses i, i + 256, … of `n` neighbouring values (n = 4: 16 bytes; then width, x_stride and both
+/// Thread i takes the accesses i, i + 256, … of `n` neighbouring values (n = 4: 16 bytes; then width, strides and both
 /// addresses are multiples of that). Reads x twice, the second time from L2, weight once, writes y once.
-/// In place is allowed when Out is float: a thread writes only what it alone has read.
+/// In place, at one stride, is allowed when Out is float: a thread writes only what it alone has read.
 template <typename Out, int n>
 KVLAB_KERNEL void rms_norm_kernel(Global<const float> x,  // [n_rows, width], x_stride apart
                                   std::int64_t x_stride, int width,
                                   Global<const float> weight,  // [width]
-                                  float eps, Global<Out> y) {  // [n_rows, width]
+                                  float eps, Global<Out> y,    // [n_rows, width], y_stride apart
+                                  std::int64_t y_stride) {
   auto& shared = shared_storage<RmsNormStorage>();
   using In = Vector<float, n>;
   using Result = Vector<Out, n>;
   const std::int64_t row = block_x();
   const Global<const float> from = x + row * x_stride;
-  const Global<Out> to = y + row * width;
+  const Global<Out> to = y + row * y_stride;
   const int n_steps = (width + kRmsNormBlock * n - 1) / (kRmsNormBlock * n);
   wait_for_previous_launch();
   float squares = 0.0F;

@@ -37,7 +37,8 @@ void launch_with(const RopeAppendArgs& args, QOut* q_out, CUstream_st* stream) {
   const std::int64_t threads_per_row = (args.n_heads + 2 * args.n_kv_heads) * args.head_dim / (2 * n);
   check(args, threads_per_row);
   if (args.n_rows * threads_per_row == 0) return;  // a launch of no blocks is an error
-  const LaunchShape shape{args.n_rows, kRopeAppendBlock, (threads_per_row + kRopeAppendBlock - 1) / kRopeAppendBlock};
+  const LaunchShape shape{
+      args.n_rows, kRopeAppendBlock, (threads_per_row + kRopeAppendBlock - 1) / kRopeAppendBlock, 1, 0, true};
   const QkvShape qkv{static_cast<int>(args.n_heads), static_cast<int>(args.n_kv_heads),
                      static_cast<int>(args.head_dim)};
   launch("rope_append", rope_append_kernel<QOut, Kv, n>, shape, stream, args.qkv, args.qkv_stride, qkv, args.positions,

@@ -9,18 +9,12 @@
 #include <optional>
 #include <string>
 
+#include "kernels/transfers.h"
+
 struct CUstream_st;  // *CUstream_st is CUDA's cudaStream_t
 struct CUevent_st;   // *CUevent_st is CUDA's cudaEvent_t
 
 namespace kvlab::cuda {
-
-/// Bytes that crossed between host and device since the runtime was made, by copies of this interface.
-struct Transfers {
-  std::int64_t n_to_device = 0;
-  std::int64_t n_to_host = 0;
-  std::int64_t to_device_bytes = 0;
-  std::int64_t to_host_bytes = 0;
-};
 
 /// Recorded work, its kernels' arguments held by value, to be launched again and again.
 class Graph {
@@ -35,14 +29,20 @@ class Runtime {
  public:
   virtual ~Runtime() = default;
 
-  /// 256-byte aligned, uninitialised. `name` is what errors and counts call it.
+  /// 256-byte aligned, uninitialised. `name` is what errors and counts call it. Throws OutOfMemory when it is not
+  /// there.
   virtual void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) = 0;
   virtual void release(void* memory, CUstream_st* stream) = 0;
 
+  /// Host memory that copies need not stage, so that they return before they are done.
+  virtual void* allocate_pinned(std::size_t bytes) = 0;
+  virtual void release_pinned(void* memory) = 0;
+
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) = 0;
-  /// The bytes are there after synchronize().
+  /// The bytes are there after synchronize(), of the stream or of an event recorded after it.
   virtual void copy_to_host(void* to, const void* from, std::size_t bytes, CUstream_st* stream) = 0;
   virtual void fill(void* to, std::uint8_t byte, std::size_t bytes, CUstream_st* stream) = 0;
+  /// What the copies of this interface have moved.
   virtual Transfers transfers() const = 0;
 
   virtual std::int64_t n_multiprocessors() const = 0;
@@ -55,6 +55,8 @@ class Runtime {
   virtual CUevent_st* make_event() = 0;
   virtual void destroy_event(CUevent_st* event) = 0;
   virtual void record(CUevent_st* event, CUstream_st* stream) = 0;
+  /// Returns when what the event recorded is done.
+  virtual void synchronize_event(CUevent_st* event) = 0;
   /// Later work of the stream starts after what the event recorded.
   virtual void wait(CUstream_st* stream, CUevent_st* event) = 0;
   /// Seconds between two recorded events that have passed; nothing where the runtime has no clock.
@@ -67,6 +69,8 @@ class Runtime {
 
 /// Why there is no device to use, or "" when there is one.
 std::string device_obstacle();
+/// The first device in words. Throws std::runtime_error when there is none.
+std::string device_description();
 /// The first device. Throws std::runtime_error with device_obstacle().
 std::unique_ptr<Runtime> make_device_runtime();
 

@@ -12,8 +12,10 @@ constexpr std::int64_t kMaxBlocks = 4096;  // fills every current device several
 void launch_silu_multiply_elementwise(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out,
                                       CUstream_st* stream) {
   if (n_rows * width == 0) return;  // a launch of no blocks is an error
-  launch("silu_multiply_elementwise_kernel", silu_multiply_elementwise_kernel,
-         shape_for(n_rows * width, kSiluMultiplyBlock, kMaxBlocks), stream, gate_up, n_rows, width, out);
+  LaunchShape shape = shape_for(n_rows * width, kSiluMultiplyBlock, kMaxBlocks);
+  shape.overlaps_previous = true;
+  launch("silu_multiply_elementwise_kernel", silu_multiply_elementwise_kernel, shape, stream, gate_up, n_rows, width,
+         out);
 }
 
 }  // namespace kvlab::cuda

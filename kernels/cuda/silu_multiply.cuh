@@ -19,6 +19,7 @@ KVLAB_KERNEL void silu_multiply_elementwise_kernel(Global<const float> gate_up, 
                                                    std::int64_t n_rows, std::int64_t width,
                                                    Global<float> out) {  // [n_rows, width]
   const std::int64_t n_values = n_rows * width;
+  wait_for_previous_launch();
   const std::int64_t step = std::int64_t{grid_size_x()} * block_size_x();
   for (std::int64_t i = std::int64_t{block_x()} * block_size_x() + thread_x(); i < n_values; i += step) {
     const std::int64_t row = i / width;

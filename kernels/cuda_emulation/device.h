@@ -70,6 +70,8 @@ class Device {
   /// What the launches since the last clear() accessed.
   AccessLog& log() { return log_; }
   std::int64_t n_launches() const { return n_launches_; }
+  /// Allocations ever made.
+  std::int64_t n_allocations() const { return static_cast<std::int64_t>(buffer_names_.size()) - 1; }
 
   /// The allocation that holds the address, or null.
   Allocation* find(const void* address);

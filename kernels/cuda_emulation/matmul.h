@@ -6,14 +6,6 @@
 
 namespace kvlab::cuda::emulation {
 
-/// The four arrays of a call. `bias` is read only where the call has one.
-struct MatmulOperands {
-  const void* a = nullptr;
-  const void* b = nullptr;
-  const void* bias = nullptr;
-  void* d = nullptr;
-};
-
 /// Each element is one f32 sum in ascending order of k, then alpha, beta * d (not read when beta is 0) and bias,
 /// rounded to d's type last.
 void execute_matmul(const MatmulCall& call, const MatmulOperands& operands);

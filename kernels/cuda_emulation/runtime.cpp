@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <functional>
+#include <new>
 #include <set>
 #include <utility>
 #include <vector>
@@ -27,7 +28,8 @@ struct Event {
   static Event* of(CUevent_st* event) { return reinterpret_cast<Event*>(event); }
 };
 
-/// Does the work, or keeps it for the graph.
+}  // namespace
+
 void enqueue(CUstream_st* stream, std::function<void()> work) {
   if (stream != nullptr && Stream::of(stream)->capturing) {
     Stream::of(stream)->recorded.push_back(std::move(work));
@@ -35,6 +37,8 @@ void enqueue(CUstream_st* stream, std::function<void()> work) {
     work();
   }
 }
+
+namespace {
 
 class EmulatedGraph : public Graph {
  public:
@@ -67,6 +71,9 @@ class EmulatedRuntime : public Runtime {
     refuse_in_capture(stream, "release");
     device_.release(memory);
   }
+
+  void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
+  void release_pinned(void* memory) override { ::operator delete(memory); }
 
   void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
     check_range("copy_to_device", to, bytes);
@@ -115,6 +122,9 @@ class EmulatedRuntime : public Runtime {
   }
   void record(CUevent_st* event, CUstream_st* stream) override {
     enqueue(stream, [event] { Event::of(event)->recorded = true; });
+  }
+  void synchronize_event(CUevent_st* event) override {
+    if (!Event::of(event)->recorded) throw EmulationError("synchronize_event: the event has never been recorded");
   }
   void wait(CUstream_st* stream, CUevent_st* event) override {
     enqueue(stream, [event] {

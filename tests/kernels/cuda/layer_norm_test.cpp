@@ -74,7 +74,7 @@ TEST(CudaLayerNorm, MeetsTheReferenceAndReadsWhatItMust) {
       const test::DeviceArray<float> weight("weight", layer.weight);
       const test::DeviceArray<float> bias("bias", layer.bias);
       const test::DeviceArray<float> y("y", layer.x.size());
-      launch_layer_norm(x.data(), width, 3, width, weight.data(), bias.data(), kEps, y.data(), nullptr);
+      launch_layer_norm(x.data(), width, 3, width, weight.data(), bias.data(), kEps, y.data(), width, nullptr);
       expect_within(y.values(), expected.y, expected.bounds);
       const auto reads = device.log().reads_of("x");
       EXPECT_EQ(reads.lane_bytes, 3 * 3 * width * 4);
@@ -102,7 +102,7 @@ TEST(CudaLayerNorm, CentresBeforeItSquares) {
   const test::DeviceArray<float> weight("weight", layer.weight);
   const test::DeviceArray<float> bias("bias", layer.bias);
   const test::DeviceArray<float> y("y", layer.x.size());
-  launch_layer_norm(x.data(), 256, 2, 256, weight.data(), bias.data(), kEps, y.data(), nullptr);
+  launch_layer_norm(x.data(), 256, 2, 256, weight.data(), bias.data(), kEps, y.data(), 256, nullptr);
   expect_within(y.values(), expected.y, expected.bounds);
 }
 
@@ -116,9 +116,11 @@ TEST(CudaLayerNorm, WorksInPlaceStridedAndRoundsToBf16) {
   const test::DeviceArray<float> bias("bias", layer.bias);
   const test::DeviceArray<float> strided("x", kvlab::test::with_stride(layer.x, kWidth, kStride));
   const test::DeviceArray<Bf16> rounded("y", layer.x.size());
-  launch_layer_norm(strided.data(), kStride, 2, kWidth, weight.data(), bias.data(), kEps, rounded.data(), nullptr);
+  launch_layer_norm(strided.data(), kStride, 2, kWidth, weight.data(), bias.data(), kEps, rounded.data(), kWidth,
+                    nullptr);
   const test::DeviceArray<float> in_place("x", layer.x);
-  launch_layer_norm(in_place.data(), kWidth, 2, kWidth, weight.data(), bias.data(), kEps, in_place.data(), nullptr);
+  launch_layer_norm(in_place.data(), kWidth, 2, kWidth, weight.data(), bias.data(), kEps, in_place.data(), kWidth,
+                    nullptr);
   const auto as_float = in_place.values();
   const auto as_bf16 = rounded.values();
   expect_within(as_float, expected.y, expected.bounds);

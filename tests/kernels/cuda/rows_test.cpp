@@ -42,7 +42,7 @@ TEST(CudaRmsNorm, MeetsTheReferenceAndReadsWhatItMust) {
       const test::DeviceArray<float> in("x", x);
       const test::DeviceArray<float> weights("weight", weight);
       const test::DeviceArray<float> out("y", x.size());
-      launch_rms_norm(in.data(), width, 3, width, weights.data(), kEps, out.data(), nullptr);
+      launch_rms_norm(in.data(), width, 3, width, weights.data(), kEps, out.data(), width, nullptr);
       const auto expected = reference_norm(x, 3, weight);
       std::vector<double> bounds;
       for (const double value : expected) bounds.push_back(rms_norm_bound(width, value));
@@ -70,9 +70,9 @@ TEST(CudaRmsNorm, WorksInPlaceStridedAndRoundsToBf16) {
   const test::DeviceArray<float> weights("weight", weight);
   const test::DeviceArray<float> strided("x", kvlab::test::with_stride(dense, kWidth, kStride));
   const test::DeviceArray<Bf16> rounded("y", dense.size());
-  launch_rms_norm(strided.data(), kStride, 2, kWidth, weights.data(), kEps, rounded.data(), nullptr);
+  launch_rms_norm(strided.data(), kStride, 2, kWidth, weights.data(), kEps, rounded.data(), kWidth, nullptr);
   const test::DeviceArray<float> in_place("x", dense);
-  launch_rms_norm(in_place.data(), kWidth, 2, kWidth, weights.data(), kEps, in_place.data(), nullptr);
+  launch_rms_norm(in_place.data(), kWidth, 2, kWidth, weights.data(), kEps, in_place.data(), kWidth, nullptr);
   const auto as_float = in_place.values();
   const auto as_bf16 = rounded.values();
   for (std::size_t i = 0; i < dense.size(); ++i) {
@@ -93,8 +93,8 @@ TEST(CudaEmbed, CopiesTheNamedRows) {
     const test::DeviceArray<std::int32_t> rows("ids", ids);
     const test::DeviceArray<float> out("out", ids.size() * static_cast<std::size_t>(width));
     const test::DeviceArray<float> out_of_bf16("out_of_bf16", ids.size() * static_cast<std::size_t>(width));
-    launch_embed(f32.data(), width, rows.data(), 4, out.data(), nullptr);
-    launch_embed(bf16.data(), width, rows.data(), 4, out_of_bf16.data(), nullptr);
+    launch_embed(f32.data(), width, rows.data(), 4, out.data(), false, nullptr);
+    launch_embed(bf16.data(), width, rows.data(), 4, out_of_bf16.data(), false, nullptr);
     const auto copied = out.values();
     const auto widened = out_of_bf16.values();
     for (std::size_t i = 0; i < copied.size(); ++i) {
