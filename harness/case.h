@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "harness/disturbance.h"
+#include "kernels/transfers.h"
 #include "model/work_counters.h"
 #include "variants/cache/kv_cache.h"
 #include "variants/variant.h"
@@ -33,15 +34,26 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
+/// What crossed the bus between host and device (SPEC S20); zeros on the CPU.
+struct CaseTransfers {
+  Transfers load;     // of the weights
+  Transfers prefill;  // of one round, the choice of the first token included
+  Transfers decode;   // all decode steps of one round
+
+  bool operator==(const CaseTransfers&) const = default;
+};
+
 enum class Status { ok, skipped, oom, timeout, crash, failed, invalid };
 
 /// Raw times; rounds in order. Seconds.
 struct Samples {
-  std::vector<double> ttft_s;               // [rounds] token ids ready -> first token chosen
-  std::vector<double> prefill_s;            // [rounds] the prefill pass alone
-  std::vector<std::vector<double>> step_s;  // [rounds][gen_tokens - 1]
-  std::vector<std::int64_t> step_rows;      // [gen_tokens] rows each pass projected; the first entry is the prefill
-  std::vector<std::int64_t> step_dots;      // [gen_tokens] attention dots of each pass, one head, one layer (the first)
+  std::vector<double> ttft_s;                      // [rounds] token ids ready -> first token chosen
+  std::vector<double> prefill_s;                   // [rounds] the prefill pass alone
+  std::vector<std::vector<double>> step_s;         // [rounds][gen_tokens - 1]
+  std::vector<double> device_prefill_s;            // [rounds] by the device's clock; empty where it has none
+  std::vector<std::vector<double>> device_step_s;  // [rounds][gen_tokens - 1] the same
+  std::vector<std::int64_t> step_rows;  // [gen_tokens] rows each pass projected; the first entry is the prefill
+  std::vector<std::int64_t> step_dots;  // [gen_tokens] attention dots of each pass, one head, one layer (the first)
 };
 
 struct Output {
@@ -59,6 +71,7 @@ struct CaseResult {
   WorkCounters prefill_work;  // counted while running, one round
   WorkCounters decode_work;   // all decode steps of one round
   KvFootprint kv;             // at the end of the last round
+  CaseTransfers transfers;    // of the last round
   std::int64_t workspace_bytes = 0;
   Output output;
   std::vector<Disturbance> disturbances;  // [rounds]

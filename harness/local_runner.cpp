@@ -72,6 +72,7 @@ CaseOutcome LocalRunner::round(const Case& spec, std::int64_t number) {
     }
     const MachineLoad before = read_machine_load(spec.device);
     Round round = run_round(transformer, spec, workload, options);
+    round.transfers.load = session_->load_transfers(spec.variant);
     round.disturbance = disturbance_between(before, read_machine_load(spec.device));
     outcome.output = output_of(round, workload);
     outcome.round = std::move(round);

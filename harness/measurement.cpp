@@ -65,6 +65,9 @@ void fold_rounds(MeasuredCase& measured) {
     samples.prefill_s.push_back(round.prefill_s);
     samples.step_s.push_back(round.step_s);
     measured.result.disturbances.push_back(round.disturbance);
+    if (round.device_prefill_s.empty()) continue;
+    samples.device_prefill_s.push_back(round.device_prefill_s.front());
+    samples.device_step_s.push_back(round.device_step_s);
   }
   if (measured.rounds.empty()) return;
   const Round& last = measured.rounds.rbegin()->second;
@@ -73,6 +76,7 @@ void fold_rounds(MeasuredCase& measured) {
   measured.result.prefill_work = last.prefill_work;
   measured.result.decode_work = last.decode_work;
   measured.result.kv = last.kv;
+  measured.result.transfers = last.transfers;
   measured.result.workspace_bytes = last.workspace_bytes;
 }
 

@@ -182,6 +182,7 @@ Metrics compute(const CaseResult& result, const std::optional<Ceilings>& ceiling
   add_bandwidth(metrics, result, decode_s, ceilings);
   metrics.ttft_s = summarise("latency.ttft_s", one_sample_a_round(samples.ttft_s), warnings);
   metrics.step_s = summarise("latency.step_s", samples.step_s, warnings);
+  metrics.device_step_s = summarise("latency.device_step_s", samples.device_step_s, warnings);
   add_shares(metrics, samples, decode_s);
   metrics.step_growth = step_growth(samples.step_s);
   metrics.step_slope_s_per_token = slope_or_warning(samples.step_s, warnings);

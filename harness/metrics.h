@@ -44,7 +44,7 @@ struct Metrics {
   PhaseMetrics prefill;
   PhaseMetrics decode;
   std::optional<double> bytes_per_step, bytes_per_s, mbu;
-  Summary ttft_s, step_s;
+  Summary ttft_s, step_s, device_step_s;
   std::optional<double> e2e_s, prefill_share, decode_share, step_growth;
   std::optional<Estimate> step_slope_s_per_token;
   std::optional<double> waste_fraction;

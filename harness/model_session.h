@@ -12,9 +12,6 @@
 
 namespace kvlab {
 
-/// "cpu" for cpu and auto. Throws InputError for a device that this build does not have.
-std::string resolve_device(const std::string& device);
-
 class ModelSession {
  public:
   /// Opens the weights. Loading progress goes to standard error when it takes over a second.
@@ -28,6 +25,8 @@ class ModelSession {
 
   /// The transformer for a variant: one whose weights it can share, or a new one. Lives until drop_weights.
   Transformer& transformer(const Variant& variant);
+  /// What packing the variant's weights moved to the device.
+  Transfers load_transfers(const Variant& variant) const;
   /// Whether `transformer` would have to pack weights.
   bool needs_packing(const Variant& variant) const;
   void drop_weights() { packed_.clear(); }
@@ -36,6 +35,7 @@ class ModelSession {
   struct Packed {
     Variant variant;
     std::unique_ptr<Transformer> transformer;
+    Transfers load;
   };
 
   Checkpoint checkpoint_;

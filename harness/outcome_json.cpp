@@ -51,11 +51,47 @@ WorkCounters work_from_json(const nlohmann::json& json) {
   return work;
 }
 
+struct TransferField {
+  const char* name;
+  std::int64_t Transfers::*member;
+};
+constexpr std::array<TransferField, 2> kTransferFields = {
+    {{"h2d_bytes", &Transfers::to_device_bytes}, {"d2h_bytes", &Transfers::to_host_bytes}}};
+
+struct PhaseField {
+  const char* name;
+  Transfers CaseTransfers::*member;
+};
+constexpr std::array<PhaseField, 3> kTransferPhases = {
+    {{"load", &CaseTransfers::load}, {"prefill", &CaseTransfers::prefill}, {"decode", &CaseTransfers::decode}}};
+
+Json transfers_json(const CaseTransfers& transfers) {
+  Json json;
+  for (const PhaseField& phase : kTransferPhases) {
+    for (const TransferField& field : kTransferFields) {
+      json[phase.name][field.name] = (transfers.*phase.member).*field.member;
+    }
+  }
+  return json;
+}
+
+CaseTransfers transfers_from_json(const nlohmann::json& json) {
+  CaseTransfers transfers;
+  for (const PhaseField& phase : kTransferPhases) {
+    for (const TransferField& field : kTransferFields) {
+      json.at(phase.name).at(field.name).get_to((transfers.*phase.member).*field.member);
+    }
+  }
+  return transfers;
+}
+
 Json samples_json(const Round& round) {
   Json json;
   json["ttft_s"] = {round.ttft_s};
   json["prefill_s"] = {round.prefill_s};
   json["step_s"] = Json::array({Json(round.step_s)});
+  json["device_prefill_s"] = round.device_prefill_s;
+  json["device_step_s"] = round.device_step_s;
   json["step_rows"] = round.step_rows;
   json["step_dots"] = round.step_dots;
   return json;
@@ -67,11 +103,16 @@ Round round_from_json(const nlohmann::json& line) {
   samples.at("ttft_s").at(0).get_to(round.ttft_s);
   samples.at("prefill_s").at(0).get_to(round.prefill_s);
   samples.at("step_s").at(0).get_to(round.step_s);
+  if (samples.contains("device_step_s")) {
+    samples.at("device_prefill_s").get_to(round.device_prefill_s);
+    samples.at("device_step_s").get_to(round.device_step_s);
+  }
   samples.at("step_rows").get_to(round.step_rows);
   samples.at("step_dots").get_to(round.step_dots);
   if (line.contains("disturbance")) round.disturbance = disturbance_from_json(line.at("disturbance"));
   round.prefill_work = work_from_json(line.at("counted").at("prefill"));
   round.decode_work = work_from_json(line.at("counted").at("decode"));
+  if (line.contains("transfers")) round.transfers = transfers_from_json(line.at("transfers"));
   for (const KvField& field : kKvFields) line.at("kv").at(field.name).get_to(round.kv.*field.member);
   line.at("kv").at("workspace_bytes").get_to(round.workspace_bytes);
   return round;
@@ -110,6 +151,7 @@ Json outcome_json(const Case& spec, std::optional<std::int64_t> number, const Ca
   line["counted"] = {{"prefill", work_json(round.prefill_work)}, {"decode", work_json(round.decode_work)}};
   for (const KvField& field : kKvFields) line["kv"][field.name] = round.kv.*field.member;
   line["kv"]["workspace_bytes"] = round.workspace_bytes;
+  line["transfers"] = transfers_json(round.transfers);
   line["output"] = output_json(outcome.output);
   return line;
 }

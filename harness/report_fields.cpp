@@ -43,8 +43,15 @@ void add_samples(ResultFields& list) {
       [](const R& r) { return r.samples.ttft_s; });
   add(list, "samples.prefill_s", "s", measured, "[rounds] The prefill passes alone, without choosing the token.",
       [](const R& r) { return r.samples.prefill_s; });
-  add(list, "samples.step_s", "s", measured, "[rounds][gen_tokens - 1] Each decode step, the choice included.",
+  add(list, "samples.step_s", "s", measured,
+      "[rounds][gen_tokens - 1] Each decode step as the host sees it: from one choice to the next.",
       [](const R& r) { return r.samples.step_s; });
+  add(list, "samples.device_prefill_s", "s", measured,
+      "[rounds] The prefill by the device's clock; empty where it has none.",
+      [](const R& r) { return r.samples.device_prefill_s; });
+  add(list, "samples.device_step_s", "s", measured,
+      "[rounds][gen_tokens - 1] Each decode step by the device's clock; empty where it has none.",
+      [](const R& r) { return r.samples.device_step_s; });
   add(list, "samples.step_rows", "rows", measured,
       "[gen_tokens] Rows projected, counted while running; the first entry is the prefill.",
       [](const R& r) { return r.samples.step_rows; });
@@ -185,6 +192,7 @@ void add_estimate(ResultFields& list, const std::string& path, const char* unit,
 void add_latency(ResultFields& list) {
   add_summary(list, "latency.ttft_s", "time to first token over rounds", &M::ttft_s);
   add_summary(list, "latency.step_s", "decode steps of all rounds", &M::step_s);
+  add_summary(list, "latency.device_step_s", "decode steps of all rounds by the device's clock", &M::device_step_s);
   add_metric(list, "latency.e2e_s", "s", derived, "Median over rounds of ttft_s + the sum of step_s.",
              [](const M& m, const R&) { return m.e2e_s; });
   add_metric(list, "latency.prefill_share", "1", derived, "1 - decode_share.",
@@ -252,14 +260,25 @@ void add_work(ResultFields& list) {
       &W::kv_write_bytes);
 }
 
+/// One direction; 0 on the CPU, where there is no bus.
+void add_transfer(ResultFields& list, const char* direction, const char* where, std::int64_t Transfers::*bytes) {
+  const auto put = [&](const char* when, const char* what, auto getter) {
+    add_metric(list, std::string("transfer.") + direction + "_bytes." + when, "bytes", measured,
+               std::string("Bytes that cross the bus ") + where + " " + what + "; 0 on the CPU, where there is none.",
+               getter);
+  };
+  put("load", "when the weights are loaded", [bytes](const M&, const R& r) { return r.transfers.load.*bytes; });
+  put("prefill", "in the prefill of a round, the first choice included",
+      [bytes](const M&, const R& r) { return r.transfers.prefill.*bytes; });
+  put("per_step", "in a decode step, the mean of a round's in whole bytes", [bytes](const M&, const R& r) {
+    const std::int64_t n_steps = r.spec.workload.gen_tokens - 1;
+    return n_steps > 0 ? r.transfers.decode.*bytes / n_steps : 0;
+  });
+}
+
 void add_transfer_and_output(ResultFields& list) {
-  for (const char* direction : {"h2d", "d2h"}) {
-    for (const char* when : {"load", "prefill", "per_step"}) {
-      add_metric(list, std::string("transfer.") + direction + "_bytes." + when, "bytes", measured,
-                 "Bytes that cross the bus between host and device; 0 on the CPU, where there is none.",
-                 [](const M&, const R&) { return std::int64_t{0}; });
-    }
-  }
+  add_transfer(list, "h2d", "to the device", &Transfers::to_device_bytes);
+  add_transfer(list, "d2h", "to the host", &Transfers::to_host_bytes);
   add(list, "output.prompt_ids_sha256", "", measured,
       "SHA-256 of the prompt ids as little-endian int32, sequences one after another.",
       [](const R& r) { return r.output.prompt_ids_sha256; });

@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cmath>
+#include <deque>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <utility>
 
 #include "harness/interrupt.h"
 #include "harness/progress.h"
@@ -27,9 +30,51 @@ std::vector<std::int32_t> choose(const Model& model, Sampler& sampler, const Rou
   return ids;
 }
 
+void keep_time(std::optional<double> device_s, std::vector<double>& times) {
+  if (device_s) times.push_back(*device_s);
+}
+
+/// Tokens that are given, or logits that are spoilt, go through the host.
+bool chooses_on_device(const Variant& variant, const RoundOptions& options) {
+  return variant.sampling == SamplingKind::device && options.forced == nullptr && !options.nan_logits;
+}
+
+/// A Decoder whose device chooses and feeds its choice back. It may run one step ahead: then the next step is on its
+/// way before the host waits for the ids of this one.
+class DeviceChooser {
+ public:
+  DeviceChooser(Decoder& decoder, std::int64_t n_steps, bool ahead)
+      : decoder_(decoder), n_left_(n_steps), n_ahead_(ahead ? 1 : 0) {}
+
+  void decode(std::span<const std::int32_t>) {
+    for (; n_left_ > 0 && works_.size() <= n_ahead_; --n_left_) {
+      decoder_.decode_chosen();
+      works_.push_back(decoder_.last_work());
+    }
+  }
+  std::vector<std::int32_t> take_choices() {
+    last_work_ = std::move(works_.front());
+    works_.pop_front();
+    return decoder_.take_choices();
+  }
+  /// Of the step whose choices were taken last.
+  const WorkCounters& last_work() const { return last_work_; }
+
+ private:
+  Decoder& decoder_;
+  std::int64_t n_left_;  // steps not issued yet
+  std::size_t n_ahead_;
+  std::deque<WorkCounters> works_;  // of the steps under way
+  WorkCounters last_work_;
+};
+
+std::vector<std::int32_t> choose(DeviceChooser& model, Sampler&, const RoundOptions&, std::size_t) {
+  return model.take_choices();
+}
+
 /// What is kept of a pass after its clock has stopped.
-void record(Round& round, const std::vector<std::int32_t>& ids, const Decoder& decoder, const RoundOptions& options) {
-  const WorkCounters& work = decoder.last_work();
+void record(Round& round, const std::vector<std::int32_t>& ids, const WorkCounters& work, const Decoder& decoder,
+            const RoundOptions& options) {
   for (std::size_t seq = 0; seq < ids.size(); ++seq) round.tokens[seq].push_back(ids[seq]);
   round.step_rows.push_back(work.kv_projection_rows);
   round.step_dots.push_back(work.attention_dots.front());
@@ -79,25 +124,46 @@ std::int64_t reserved_capacity(const Case& spec) {
 Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens& tokens, const RoundOptions& options) {
   const Workload& workload = spec.workload;
   Decoder decoder(transformer, spec.variant, workload.batch, reserved_capacity(spec), spec.seed);
+  if (options.n_choices > 0) decoder.set_choosable(options.n_choices);
   Sampler sampler(spec.seed);
   Round round;
   round.tokens.resize(static_cast<std::size_t>(workload.batch));
-  if (workload.depth > 0) decoder.prefill(tokens.depth);
+  if (workload.depth > 0) {
+    decoder.prefill(tokens.depth);
+    decoder.take_device_s();
+    if (spec.variant.sampling == SamplingKind::device) decoder.take_choices();
+  }
 
   stop_if_interrupted();
   const Stopwatch prefill_watch;
+  const Transfers before_prefill = transformer.ops().transfers();
   decoder.prefill(tokens.prompt);
+  const bool device_chooses = chooses_on_device(spec.variant, options);
+  std::vector<std::int32_t> ids;
+  if (device_chooses) ids = decoder.take_choices();  // the prefill is done when its choice is there
   round.prefill_s = prefill_watch.elapsed_s();
-  const std::vector<std::int32_t> ids = choose(decoder, sampler, options, 0);
+  if (!device_chooses) ids = choose(decoder, sampler, options, 0);
   round.ttft_s = prefill_watch.elapsed_s();
+  keep_time(decoder.take_device_s(), round.device_prefill_s);
+  const Transfers before_decode = transformer.ops().transfers();
+  round.transfers.prefill = before_decode - before_prefill;
   round.prefill_work = decoder.last_work();
-  record(round, ids, decoder, options);
+  record(round, ids, decoder.last_work(), decoder, options);
 
-  const auto keep = [&](const std::vector<std::int32_t>& chosen) {
-    round.decode_work += decoder.last_work();
-    record(round, chosen, decoder, options);
+  const auto keep = [&](const std::vector<std::int32_t>& chosen, const WorkCounters& work) {
+    keep_time(decoder.take_device_s(), round.device_step_s);
+    round.decode_work += work;
+    record(round, chosen, work, decoder, options);
   };
-  round.step_s = timed_steps(decoder, sampler, options, workload.gen_tokens, ids, keep);
+  if (device_chooses) {
+    DeviceChooser chooser(decoder, workload.gen_tokens - 1, !options.after_pass);
+    round.step_s = timed_steps(chooser, sampler, options, workload.gen_tokens, ids,
+                               [&](const auto& chosen) { keep(chosen, chooser.last_work()); });
+  } else {
+    round.step_s = timed_steps(decoder, sampler, options, workload.gen_tokens, ids,
+                               [&](const auto& chosen) { keep(chosen, decoder.last_work()); });
+  }
+  round.transfers.decode = transformer.ops().transfers() - before_decode;
   round.kv = decoder.kv();
   round.workspace_bytes = decoder.workspace_bytes();
   return round;

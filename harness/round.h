@@ -13,15 +13,18 @@
 namespace kvlab {
 
 struct Round {
-  double ttft_s = 0;                    // token ids ready -> first token chosen
-  double prefill_s = 0;                 // the prefill pass alone
-  std::vector<double> step_s;           // [gen_tokens - 1] decode pass and choice
-  std::vector<std::int64_t> step_rows;  // [gen_tokens] rows projected to K and V; the first entry is the prefill
-  std::vector<std::int64_t> step_dots;  // [gen_tokens] one head, the first layer
+  double ttft_s = 0;                     // token ids ready -> first token chosen
+  double prefill_s = 0;                  // the prefill pass alone
+  std::vector<double> step_s;            // [gen_tokens - 1] from one choice on the host to the next
+  std::vector<double> device_prefill_s;  // one entry, by the device's clock; empty where it has none
+  std::vector<double> device_step_s;     // [gen_tokens - 1] the same
+  std::vector<std::int64_t> step_rows;   // [gen_tokens] rows projected to K and V; the first entry is the prefill
+  std::vector<std::int64_t> step_dots;   // [gen_tokens] one head, the first layer
   std::vector<std::vector<std::int32_t>> tokens;  // [batch][gen_tokens]
   WorkCounters prefill_work;
   WorkCounters decode_work;
   KvFootprint kv;
+  CaseTransfers transfers;  // `load` is filled by the caller of run_round
   std::int64_t workspace_bytes = 0;
   Disturbance disturbance;  // filled by the caller of run_round
 

@@ -1,6 +1,5 @@
 #include "harness/shape_backend.h"
 
-#include <algorithm>
 #include <vector>
 
 namespace kvlab {
@@ -40,16 +39,7 @@ class ShapeOperations final : public Operations {
   }
 
   AttentionWork attention(AttentionKind, const AttentionArgs& args) override {
-    AttentionWork work;
-    for (const SequenceSpan& seq : args.seqs) {
-      for (std::int64_t i = 0; i < seq.n_queries; ++i) {
-        const std::int64_t below = seq.kv_len - seq.n_queries + i + 1;
-        const std::int64_t seen = args.window > 0 ? std::min(args.window, below) : below;
-        work.dots += seen;
-        if (i == seq.n_queries - 1) work.dots_newest_row += seen;
-      }
-    }
-    return work;
+    return visible_work(args.seqs, args.window);
   }
   std::size_t attention_workspace_bytes(AttentionKind, const AttentionArgs&) const override { return 0; }
 

@@ -1,9 +1,27 @@
-// What a backend may leave out. It says so, or the caller finds another way.
+// What a backend may leave out: where the host shares its memory, or where it says so, or the caller finds another way.
 #include "kernels/operations.h"
+
+#include <cmath>
+#include <cstring>
+#include <vector>
 
 #include "kernels/error.h"
 
 namespace kvlab {
+namespace {
+
+class FinishedCopy final : public PendingCopy {
+ public:
+  FinishedCopy(const void* from, std::size_t bytes) : bytes_(bytes) {
+    if (bytes > 0) std::memcpy(bytes_.data(), from, bytes);
+  }
+  const void* wait() override { return bytes_.data(); }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+}  // namespace
 
 std::unique_ptr<PackedMatrix> Operations::pack_random_matrix(std::span<const RandomRows> /*parts*/,
                                                              std::int64_t /*n_in*/, DType /*storage*/) {
@@ -18,6 +36,36 @@ std::unique_ptr<PackedMatrix> Operations::pack_random_table(std::span<const Rand
 void Operations::fill_kv(const RandomKv& /*values*/, std::int64_t /*n_seqs*/, std::int64_t /*n_tokens*/,
                          std::int64_t /*n_kv_heads*/, std::int64_t /*head_dim*/, const KvView& /*view*/) {
   throw InputError("kv_fill 'random': this backend cannot fill a cache; use kv_fill prefill");
+}
+
+void Operations::upload(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+void Operations::download(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+
+std::unique_ptr<PendingCopy> Operations::start_download(const void* from, std::size_t bytes) {
+  return std::make_unique<FinishedCopy>(from, bytes);
+}
+
+std::unique_ptr<TimeMark> Operations::mark() { return nullptr; }
+
+Transfers Operations::transfers() const { return {}; }
+
+void Operations::begin_step() {}
+
+void Operations::argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
+                        std::int32_t* ids) {
+  for (std::int64_t row = 0; row < n_rows; ++row) {
+    const float* values = logits + row * stride;
+    std::int32_t best = 0;
+    for (std::int32_t id = 1; id < n_choices; ++id) {
+      if (values[id] > values[best] || (std::isnan(values[best]) && !std::isnan(values[id]))) best = id;
+    }
+    ids[row] = best;
+  }
 }
 
 void Operations::begin_recording() { throw InputError("execution 'graph': this backend runs operations eagerly only"); }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -12,6 +13,7 @@
 #include "kernels/host_matrix.h"
 #include "kernels/random_kv.h"
 #include "kernels/recorded_graph.h"
+#include "kernels/transfers.h"
 #include "kernels/views.h"
 
 namespace kvlab {
@@ -39,6 +41,23 @@ struct RandomRows {
   std::int64_t n_rows = 0;
 };
 
+/// Bytes on their way to the host.
+class PendingCopy {
+ public:
+  virtual ~PendingCopy() = default;
+  /// The bytes, once they are there; good as long as this object.
+  virtual const void* wait() = 0;
+};
+
+/// A moment in the order of a device's work.
+class TimeMark {
+ public:
+  virtual ~TimeMark() = default;
+  /// Device seconds from an earlier mark of the same backend, once both have passed; waits for this one. Nothing where
+  /// the device has no clock.
+  virtual std::optional<double> since_s(const TimeMark& earlier) = 0;
+};
+
 enum class AttentionKind { naive, fused };
 
 class Operations {
@@ -47,6 +66,20 @@ class Operations {
 
   /// Throws std::bad_alloc when the memory is not there.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+
+  /// Copies between the host's memory and a buffer's; done when they return.
+  virtual void upload(void* to, const void* from, std::size_t bytes);
+  virtual void download(void* to, const void* from, std::size_t bytes);
+  /// Brings what a buffer holds after the operations issued so far, and returns at once. Here: copied already.
+  virtual std::unique_ptr<PendingCopy> start_download(const void* from, std::size_t bytes);
+  /// The moment after the operations issued so far; null where the host's clock tells all there is (the CPU).
+  virtual std::unique_ptr<TimeMark> mark();
+  /// What crossed between host and device so far: nothing where a buffer is the host's own memory.
+  virtual Transfers transfers() const;
+
+  /// Says that host arrays which operations are given (ids, positions, spans, tables) may differ from now on; until the
+  /// next call they stay as they are, so that a backend may copy each of them once.
+  virtual void begin_step();
 
   /// Packs a weight [n_out, n_in] for `matmul`, rounding to `storage`.
   virtual std::unique_ptr<PackedMatrix> pack_matrix(const HostMatrix& weight, DType storage) = 0;
@@ -60,7 +93,8 @@ class Operations {
   virtual std::unique_ptr<PackedMatrix> pack_random_table(std::span<const RandomRows> parts, std::int64_t n_in,
                                                           DType storage);
 
-  /// out[i, :] (+)= table[ids[i], :]. `out` is [n_ids, width], dense. Ids are checked by the caller.
+  /// out[i, :] (+)= table[ids[i], :]. `out` is [n_ids, width], dense. Ids are checked by the caller; they may be in a
+  /// buffer.
   virtual void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) = 0;
 
   /// y = x W^T (+ bias) (+ y when `accumulate`). x [n_rows, n_in], y [n_rows, n_out]; bias [n_out] or null.
@@ -103,6 +137,11 @@ class Operations {
   /// dst[i, :] = src[rows[i], :], width columns.
   virtual void gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows,
                            std::int64_t width, float* dst, std::int64_t dst_stride) = 0;
+
+  /// ids[i] = the first column of the largest value of row i; NaN counts as less than -inf. logits [n_rows, n_choices],
+  /// rows stride apart, and ids [n_rows] are in buffers. Here a loop, for backends whose buffers the host reads.
+  virtual void argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
+                      std::int32_t* ids);
 
   /// From here to end_recording, operations are described instead of run: arguments are kept by value, what they point
   /// to is read when the graph runs, and `attention` returns no work. Throws InputError where a backend cannot.

@@ -67,4 +67,18 @@ struct AttentionWork {
   }
 };
 
+/// The products of a mask that is followed exactly: what `attention` executes, from the spans alone.
+inline AttentionWork visible_work(std::span<const SequenceSpan> seqs, std::int64_t window) {
+  AttentionWork work;
+  for (const SequenceSpan& seq : seqs) {
+    for (std::int64_t i = 0; i < seq.n_queries; ++i) {
+      const std::int64_t causal = seq.kv_len - seq.n_queries + i + 1;
+      const std::int64_t seen = window > 0 && window < causal ? window : causal;
+      work.dots += seen;
+      if (i == seq.n_queries - 1) work.dots_newest_row += seen;
+    }
+  }
+  return work;
+}
+
 }  // namespace kvlab

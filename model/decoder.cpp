@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <numeric>
+#include <stdexcept>
 
 #include "kernels/error.h"
 #include "model/recorded_step.h"
@@ -29,9 +31,20 @@ struct Pass {
   }
 };
 
-/// The logits that the last pass computed for a sequence.
+constexpr std::size_t kMostInFlight = 2;  // calls whose results wait: one, and the one that ran ahead of it
+
+/// When the device began and ended a call; null without a clock of its own.
+struct CallMarks {
+  std::unique_ptr<TimeMark> begin;
+  std::unique_ptr<TimeMark> end;
+};
+
+/// The logits that the last pass of a sequence computed: rows of that pass, and the host's copy.
 struct LogitRows {
-  std::vector<float> values;  // [rows, vocab_size]
+  std::int64_t first_row = 0;  // in the pass's logits
+  std::int64_t n_rows = 0;
+  bool on_host = true;
+  std::vector<float> values;  // [n_rows, vocab_size]
 };
 
 }  // namespace
@@ -47,7 +60,12 @@ struct Decoder::State {
         history(static_cast<std::size_t>(sequences)),
         logits(static_cast<std::size_t>(sequences)) {
     if (chosen.execution == ExecutionKind::graph) recorded = std::make_unique<RecordedStep>();
+    if (on_device()) choices = model.ops().allocate(static_cast<std::size_t>(sequences) * sizeof(std::int32_t));
+    n_choosable = model.config().vocab_size;
   }
+
+  bool on_device() const { return variant.sampling == SamplingKind::device; }
+  std::int32_t* choice_ids() const { return static_cast<std::int32_t*>(choices->data()); }
 
   /// Adds `tokens` of a sequence to a pass: with a cache these alone, without one every token so far.
   void extend(Pass& pass, std::int64_t seq, std::span<const std::int32_t> tokens, bool wants_logits) {
@@ -71,19 +89,54 @@ struct Decoder::State {
     }
   }
 
-  void run(const Pass& pass, AttentionKind attention) {
-    const std::int64_t vocab = transformer.config().vocab_size;
-    pass_logits.resize(pass.logit_rows.size() * static_cast<std::size_t>(vocab));
-    const StepInput input{pass.tokens, pass.positions, pass.spans, pass.seq_ids, pass.logit_rows, attention};
+  void run(const Pass& pass, AttentionKind attention, const std::int32_t* chosen = nullptr) {
+    forget_logits(pass);
+    float* out = logits_for(pass.logit_rows.size());
+    const StepInput input{pass.tokens, pass.positions, pass.spans, pass.seq_ids, pass.logit_rows, attention, chosen};
     const WorkCounters work =
-        transformer.step(input, *cache, prunes_last_layer(variant), pass_logits, observer, recorded.get());
+        transformer.step(input, *cache, prunes_last_layer(variant), out, observer, recorded.get());
     last_work += work;
-    const auto logit_bytes = static_cast<std::int64_t>(pass_logits.size() * sizeof(float));
+    const auto logit_bytes = static_cast<std::int64_t>(pass.logit_rows.size() * row_bytes());
     workspace_bytes = std::max(workspace_bytes, transformer.workspace_bytes() + logit_bytes);
-    keep_logits(pass, vocab);
+    keep_logits(pass);
+    if (on_device()) choose(pass);
   }
 
-  void keep_logits(const Pass& pass, std::int64_t vocab) {
+  std::size_t row_bytes() const { return static_cast<std::size_t>(transformer.config().vocab_size) * sizeof(float); }
+
+  /// Memory for a pass's logits, [n_rows, vocab_size].
+  float* logits_for(std::size_t n_rows) {
+    const std::size_t bytes = n_rows * row_bytes();
+    if (bytes > 0 && (pass_logits == nullptr || pass_logits->bytes() < bytes)) {
+      pass_logits.reset();
+      pass_logits = transformer.ops().allocate(bytes);
+    }
+    return pass_logits == nullptr ? nullptr : static_cast<float*>(pass_logits->data());
+  }
+
+  /// A pass takes the place of the logits before it: its own sequences' are dropped, the others' saved.
+  void forget_logits(const Pass& pass) {
+    for (const std::int64_t seq : pass.seq_ids) {
+      logits[static_cast<std::size_t>(seq)].n_rows = 0;
+      logits[static_cast<std::size_t>(seq)].on_host = true;
+    }
+    for (LogitRows& rows : logits) fetch(rows);
+  }
+
+  /// The host's copy of a sequence's logits.
+  std::span<const float> fetch(LogitRows& rows) {
+    const auto n_values = static_cast<std::size_t>(rows.n_rows * transformer.config().vocab_size);
+    if (!rows.on_host) {
+      rows.values.resize(n_values);
+      const float* from =
+          static_cast<const float*>(pass_logits->data()) + rows.first_row * transformer.config().vocab_size;
+      transformer.ops().download(rows.values.data(), from, n_values * sizeof(float));
+      rows.on_host = true;
+    }
+    return std::span(rows.values).first(n_values);
+  }
+
+  void keep_logits(const Pass& pass) {
     std::size_t next = 0;  // of pass.logit_rows
     for (std::size_t i = 0; i < pass.spans.size(); ++i) {
       const std::int64_t end_row = pass.spans[i].first_row + pass.spans[i].n_queries;
@@ -91,9 +144,55 @@ struct Decoder::State {
       while (next < pass.logit_rows.size() && pass.logit_rows[next] < end_row) ++next;
       if (next == first) continue;
       LogitRows& kept = logits[static_cast<std::size_t>(pass.seq_ids[i])];
-      const auto begin = pass_logits.begin() + static_cast<std::ptrdiff_t>(first) * vocab;
-      kept.values.assign(begin, begin + static_cast<std::ptrdiff_t>(next - first) * vocab);
+      kept.first_row = static_cast<std::int64_t>(first);
+      kept.n_rows = static_cast<std::int64_t>(next - first);
+      kept.on_host = false;
+      if (!on_device()) fetch(kept);
     }
+  }
+
+  /// The greedy ids of the newest rows of a pass: in one call while rows and sequences follow one another.
+  void choose(const Pass& pass) {
+    const std::int64_t vocab = transformer.config().vocab_size;
+    const auto n_passed = pass.seq_ids.size();
+    for (std::size_t i = 0; i < n_passed;) {
+      const LogitRows& first = logits[static_cast<std::size_t>(pass.seq_ids[i])];
+      const std::int64_t row = first.first_row + first.n_rows - 1;
+      std::size_t end = i + 1;
+      const auto follows = [&](std::size_t next) {
+        const LogitRows& rows = logits[static_cast<std::size_t>(pass.seq_ids[next])];
+        const auto distance = static_cast<std::int64_t>(next - i);
+        return rows.n_rows == 1 && rows.first_row == row + distance && pass.seq_ids[next] == pass.seq_ids[i] + distance;
+      };
+      while (end < n_passed && first.n_rows > 0 && follows(end)) ++end;
+      if (first.n_rows > 0) {
+        transformer.ops().argmax(static_cast<const float*>(pass_logits->data()) + row * vocab, vocab,
+                                 static_cast<std::int64_t>(end - i), static_cast<std::int32_t>(n_choosable),
+                                 choice_ids() + pass.seq_ids[i]);
+      }
+      i = end;
+    }
+  }
+
+  void begin_call() {
+    last_work = {};
+    call_begin = transformer.ops().mark();
+  }
+
+  /// Sends the choices of a call on their way to the host.
+  void end_call() {
+    total_work += last_work;
+    if (marks.size() == kMostInFlight) marks.pop_front();
+    marks.push_back({std::move(call_begin), transformer.ops().mark()});
+    if (!on_device()) return;
+    if (in_flight.size() == kMostInFlight) in_flight.pop_front();
+    in_flight.push_back(
+        transformer.ops().start_download(choice_ids(), static_cast<std::size_t>(n_seqs) * sizeof(std::int32_t)));
+  }
+
+  std::vector<std::int32_t> ids_of(PendingCopy& copy) const {
+    const auto* ids = static_cast<const std::int32_t*>(copy.wait());
+    return {ids, ids + n_seqs};
   }
 
   Transformer& transformer;
@@ -101,10 +200,16 @@ struct Decoder::State {
   std::int64_t n_seqs;
   std::int64_t capacity;
   std::unique_ptr<KvCache> cache;
-  std::vector<std::int64_t> lengths;               // [n_seqs]
-  std::vector<std::vector<std::int32_t>> history;  // [n_seqs] every token so far; only without a cache
-  std::vector<LogitRows> logits;                   // [n_seqs]
-  std::vector<float> pass_logits;                  // [logit rows of the pass, vocab_size]
+  std::vector<std::int64_t> lengths;                   // [n_seqs]
+  std::vector<std::vector<std::int32_t>> history;      // [n_seqs] every token so far; only without a cache
+  std::vector<LogitRows> logits;                       // [n_seqs]
+  std::unique_ptr<Buffer> pass_logits;                 // [most logit rows of a pass, vocab_size]
+  std::unique_ptr<Buffer> choices;                     // [n_seqs] int32; null: the host chooses
+  std::deque<std::unique_ptr<PendingCopy>> in_flight;  // of `choices`, the oldest first
+  std::vector<std::int32_t> taken;                     // [n_seqs] those that the host got last
+  std::int64_t n_choosable = 0;
+  std::unique_ptr<TimeMark> call_begin;
+  std::deque<CallMarks> marks;  // the oldest first
   WorkCounters last_work;
   WorkCounters total_work;
   std::int64_t workspace_bytes = 0;
@@ -135,7 +240,7 @@ Decoder::~Decoder() = default;
 
 void Decoder::prefill(std::span<const std::vector<std::int32_t>> prompts) {
   State& state = *state_;
-  state.last_work = {};
+  state.begin_call();
   std::int64_t longest = 0;
   for (std::size_t seq = 0; seq < prompts.size(); ++seq) {
     const auto n = static_cast<std::int64_t>(prompts[seq].size());
@@ -160,19 +265,63 @@ void Decoder::prefill(std::span<const std::vector<std::int32_t>> prompts) {
     }
     state.run(pass, state.variant.prefill_attention);
   }
-  state.total_work += state.last_work;
+  state.end_call();
 }
 
 void Decoder::decode(std::span<const std::int32_t> tokens) {
   State& state = *state_;
-  state.last_work = {};
+  state.begin_call();
   Pass pass;
   for (std::size_t seq = 0; seq < tokens.size(); ++seq) {
     state.extend(pass, static_cast<std::int64_t>(seq), tokens.subspan(seq, 1), true);
   }
   state.run(pass, state.variant.decode_attention);
-  state.total_work += state.last_work;
+  state.end_call();
 }
+
+void Decoder::decode_chosen() {
+  State& state = *state_;
+  if (!state.on_device()) throw std::logic_error("decode_chosen needs sampling=device");
+  if (!state.cache->keeps_tokens()) {  // each step brings every token: the host has to know them
+    decode(state.in_flight.empty() ? state.taken : state.ids_of(*state.in_flight.back()));
+    return;
+  }
+  state.begin_call();
+  Pass pass;
+  constexpr std::int32_t kOnTheDevice = 0;
+  for (std::int64_t seq = 0; seq < state.n_seqs; ++seq) state.extend(pass, seq, std::span(&kOnTheDevice, 1), true);
+  state.run(pass, state.variant.decode_attention, state.choice_ids());
+  state.end_call();
+}
+
+std::vector<std::int32_t> Decoder::take_choices() {
+  State& state = *state_;
+  if (state.in_flight.empty()) throw std::logic_error("take_choices: every choice was taken");
+  state.taken = state.ids_of(*state.in_flight.front());
+  state.in_flight.pop_front();
+  return state.taken;
+}
+
+std::optional<double> Decoder::take_device_s() {
+  std::deque<CallMarks>& marks = state_->marks;
+  if (marks.empty()) throw std::logic_error("take_device_s: every call was asked for");
+  const CallMarks oldest = std::move(marks.front());
+  marks.pop_front();
+  return oldest.end == nullptr ? std::nullopt : oldest.end->since_s(*oldest.begin);
+}
+
+void Decoder::drop_newest() {
+  State& state = *state_;
+  if (state.in_flight.empty()) throw std::logic_error("drop_newest: the choices of the newest step were taken");
+  state.in_flight.pop_back();
+  state.marks.pop_back();
+  for (std::int64_t seq = 0; seq < state.n_seqs; ++seq) {
+    std::int64_t& length = state.lengths[static_cast<std::size_t>(seq)];
+    state.cache->reserve(seq, --length);
+  }
+}
+
+void Decoder::set_choosable(std::int64_t n) { state_->n_choosable = n; }
 
 void Decoder::release(std::int64_t seq) {
   state_->cache->release(seq);
@@ -186,7 +335,7 @@ std::span<const float> Decoder::logits(std::int64_t seq) const {
 }
 
 std::span<const float> Decoder::all_logits(std::int64_t seq) const {
-  return state_->logits.at(static_cast<std::size_t>(seq)).values;
+  return state_->fetch(state_->logits.at(static_cast<std::size_t>(seq)));
 }
 
 std::int64_t Decoder::length(std::int64_t seq) const { return state_->lengths.at(static_cast<std::size_t>(seq)); }

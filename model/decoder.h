@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,10 +29,23 @@ class Decoder {
   /// Appends one token to every sequence (decode attention). Without a cache this recomputes every row, with the decode
   /// attention.
   void decode(std::span<const std::int32_t> tokens);
+  /// Seconds that the device spent on the oldest prefill or decode that was not asked for yet; waits for it. Of calls
+  /// that nobody asks for, the last two are kept. Nothing where only the host has a clock.
+  std::optional<double> take_device_s();
+  /// With sampling=device: appends to every sequence what the last call chose for it, without the host.
+  void decode_chosen();
+  /// With sampling=device: the greedy ids [n_seqs] of the oldest prefill or decode whose choices were not taken yet;
+  /// waits for them.
+  std::vector<std::int32_t> take_choices();
+  /// With sampling=device: takes back the newest decode step, whose choices nobody took.
+  void drop_newest();
+  /// With sampling=device: ids at or above `n` are never chosen; default: none.
+  void set_choosable(std::int64_t n);
   /// Forgets sequence `seq`.
   void release(std::int64_t seq);
 
-  /// Logits of the newest row of a sequence after the last call, [vocab_size].
+  /// Logits of the newest row of a sequence after the last call, [vocab_size]. With sampling=device they come to the
+  /// host only when this is called.
   std::span<const float> logits(std::int64_t seq) const;
   /// With logits=all: every row that the last pass (the last chunk) computed for a sequence, [rows, vocab_size].
   std::span<const float> all_logits(std::int64_t seq) const;

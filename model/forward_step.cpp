@@ -44,6 +44,7 @@ void ForwardStep::take(const StepInput& input) {
   input_.seq_ids.assign(input.seq_ids.begin(), input.seq_ids.end());
   input_.logit_rows.assign(input.logit_rows.begin(), input.logit_rows.end());
   input_.attention = input.attention;
+  input_.chosen = input.chosen;
   if (prune_) find_kept_rows();
   cache_.begin_step(input_.seqs, input_.seq_ids);
 }
@@ -93,7 +94,7 @@ bool ForwardStep::serves(const ForwardContext& context, const StepInput& input, 
   return &context.workspace == &context_.workspace && context.workspace.growths() == workspace_growths_ &&
          context.rope_table == context_.rope_table && &cache == &cache_ && logits == logits_ &&
          (prune && input.logit_rows.size() < input.tokens.size()) == prune_ && input.attention == input_.attention &&
-         input.tokens.size() == input_.tokens.size() &&
+         input.chosen == input_.chosen && input.tokens.size() == input_.tokens.size() &&
          std::equal(input.seqs.begin(), input.seqs.end(), input_.seqs.begin(), input_.seqs.end(), same_rows) &&
          std::equal(input.logit_rows.begin(), input.logit_rows.end(), input_.logit_rows.begin(),
                     input_.logit_rows.end());
@@ -122,7 +123,8 @@ void ForwardStep::finish_counting() {
 
 void ForwardStep::embed() {
   const PackedWeights& weights = context_.weights;
-  ops_.embed(*weights.token_embedding, input_.tokens, rows_.residual, false);
+  const std::int32_t* ids = input_.chosen == nullptr ? input_.tokens.data() : input_.chosen;
+  ops_.embed(*weights.token_embedding, std::span(ids, input_.tokens.size()), rows_.residual, false);
   std::int64_t tables = 1;
   if (weights.position_embedding != nullptr) {
     ops_.embed(*weights.position_embedding, input_.positions, rows_.residual, true);

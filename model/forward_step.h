@@ -62,6 +62,7 @@ class ForwardStep {
     std::vector<std::int64_t> seq_ids;
     std::vector<std::int64_t> logit_rows;
     AttentionKind attention;
+    const std::int32_t* chosen;
   };
 
   struct QueryRows {

@@ -17,6 +17,12 @@ void check_settings(const GenerationSettings& settings) {
   }
 }
 
+bool on_device(const Decoder& decoder) { return decoder.variant().sampling == SamplingKind::device; }
+
+std::int64_t n_choosable(const Decoder& decoder, const Tokenizer* tokenizer) {
+  return tokenizer == nullptr ? decoder.config().vocab_size : tokenizer->vocab_size();
+}
+
 }  // namespace
 
 std::string_view stop_reason_name(StopReason reason) {
@@ -48,10 +54,15 @@ Generation::Generation(Decoder& decoder, const Tokenizer* tokenizer, std::vector
     throw InputError(fmt::format("the prompt has {} tokens, the context holds {}", n, decoder.capacity()));
   }
   change(std::move(settings));
+  decoder.set_choosable(n_choosable(decoder, tokenizer));
 }
 
 void Generation::change(GenerationSettings settings) {
   check_settings(settings);
+  if (on_device(decoder_) && settings.sampling.temperature > 0) {
+    throw InputError(fmt::format("temperature {}: sampling=device takes the likeliest id only; use sampling=host",
+                                 settings.sampling.temperature));
+  }
   if (!settings.stops.empty() && tokenizer_ == nullptr) {
     throw InputError("stop strings need a tokenizer, and this model has none");
   }
@@ -63,42 +74,69 @@ void Generation::change(GenerationSettings settings) {
 bool Generation::advance() {
   if (!prefilled_) {
     decoder_.prefill(std::span(&prompt_ids_, 1));
-    const std::span<const float> logits = decoder_.logits(0);
-    prompt_logits_.assign(logits.begin(), logits.end());
+    if (settings_.keep_prompt_logits) {
+      const std::span<const float> logits = decoder_.logits(0);
+      prompt_logits_.assign(logits.begin(), logits.end());
+    }
     prefilled_ = true;
   }
   const auto chosen = static_cast<std::int64_t>(tokens_.size());
   if (chosen >= settings_.max_new_tokens) {
-    reason_ = StopReason::max_new_tokens;
+    end(StopReason::max_new_tokens);
     return false;
   }
   const auto prompt = static_cast<std::int64_t>(prompt_ids_.size());
   if (decoder_.length(0) == prompt + chosen) return true;  // the newest token's logits are there
   if (decoder_.length(0) >= decoder_.capacity()) {
-    reason_ = StopReason::context_full;
+    end(StopReason::context_full);
     return false;
   }
-  decoder_.decode(std::span(&tokens_.back(), 1));
+  if (on_device(decoder_)) {
+    decoder_.decode_chosen();
+  } else {
+    decoder_.decode(std::span(&tokens_.back(), 1));
+  }
   return true;
+}
+
+/// Whether the token to be chosen now will be followed by another, as far as can be told before it is known.
+bool Generation::may_run_ahead() const {
+  return decoder_.variant().cache != CacheKind::none && decoder_.length(0) < decoder_.capacity() &&
+         static_cast<std::int64_t>(tokens_.size()) + 1 < settings_.max_new_tokens;
+}
+
+/// A step that ran ahead was for a token that nobody wants now.
+void Generation::end(StopReason reason) {
+  reason_ = reason;
+  if (ahead_) decoder_.drop_newest();
+  ahead_ = false;
+}
+
+std::int32_t Generation::choose() {
+  if (on_device(decoder_)) {
+    ahead_ = may_run_ahead();
+    if (ahead_) decoder_.decode_chosen();  // before anybody knows the choice: the device need not wait for the host
+    return decoder_.take_choices().front();
+  }
+  return sampler_.choose(decoder_.logits(0), n_choosable(decoder_, tokenizer_), settings_.sampling);
 }
 
 std::optional<GenerationStep> Generation::step() {
   if (reason_ || !advance()) return std::nullopt;
-  const std::int64_t n_choices = tokenizer_ == nullptr ? decoder_.config().vocab_size : tokenizer_->vocab_size();
-  const std::int32_t token = sampler_.choose(decoder_.logits(0), n_choices, settings_.sampling);
+  const std::int32_t token = choose();
   if (!settings_.ignore_eos && std::find(eos_ids_.begin(), eos_ids_.end(), token) != eos_ids_.end()) {
-    reason_ = StopReason::eos;
+    end(StopReason::eos);
     return std::nullopt;
   }
   tokens_.push_back(token);
   GenerationStep step{token, ""};
   if (tokenizer_ != nullptr && !tokenizer_->is_special(token)) step.text = stream_.push(tokenizer_->token_bytes(token));
-  if (stream_.stopped()) reason_ = StopReason::stop_string;
+  if (stream_.stopped()) end(StopReason::stop_string);
   return step;
 }
 
 void Generation::interrupt() {
-  if (!reason_) reason_ = StopReason::interrupted;
+  if (!reason_) end(StopReason::interrupted);
 }
 
 std::string Generation::finish() { return stream_.finish(); }

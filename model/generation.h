@@ -23,6 +23,7 @@ struct GenerationSettings {
   std::int64_t max_new_tokens = 128;
   std::vector<std::string> stops;
   bool ignore_eos = false;
+  bool keep_prompt_logits = true;  // sampling=device leaves them where they are otherwise
 };
 
 struct GenerationStep {
@@ -53,11 +54,14 @@ class Generation {
   const std::vector<std::int32_t>& tokens() const { return tokens_; }
   const std::vector<std::int32_t>& prompt_ids() const { return prompt_ids_; }
   const std::string& text() const { return stream_.text(); }
-  /// The prompt's last-row logits, after the first step.
+  /// The prompt's last-row logits, after the first step, if they are kept.
   const std::vector<float>& prompt_logits() const { return prompt_logits_; }
 
  private:
   bool advance();
+  std::int32_t choose();
+  bool may_run_ahead() const;
+  void end(StopReason reason);
 
   Decoder& decoder_;
   const Tokenizer* tokenizer_;
@@ -70,6 +74,7 @@ class Generation {
   std::vector<float> prompt_logits_;
   std::optional<StopReason> reason_;
   bool prefilled_ = false;
+  bool ahead_ = false;  // the device is at the step after the newest choice
 };
 
 }  // namespace kvlab

@@ -1,6 +1,5 @@
 #include "model/packed_weights.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <optional>
 
@@ -129,7 +128,7 @@ class Packer {
 
 PackedVector::PackedVector(Operations& ops, const std::vector<float>& values)
     : buffer_(ops.allocate(values.size() * sizeof(float))), size_(static_cast<std::int64_t>(values.size())) {
-  std::copy(values.begin(), values.end(), static_cast<float*>(buffer_->data()));
+  ops.upload(buffer_->data(), values.data(), values.size() * sizeof(float));
 }
 
 PackedWeights pack_weights(const WeightSource& source, const Variant& variant, Operations& ops,

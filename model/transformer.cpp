@@ -71,8 +71,9 @@ bool Transformer::same_weights(const Variant& a, const Variant& b) {
          a.weight_dtype == b.weight_dtype;
 }
 
-WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prune, std::span<float> logits,
+WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prune, float* logits,
                                StepObserver* observer, RecordedStep* recorded) {
+  state_->ops->begin_step();
   state_->attention_scratch_bytes = 0;
   std::int64_t n_positions = 0;
   for (const SequenceSpan& seq : input.seqs) n_positions = std::max(n_positions, seq.kv_len);
@@ -83,12 +84,12 @@ WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prun
                                state_->rope_table_for(n_positions),
                                state_->attention_scratch_bytes};
   if (recorded != nullptr && observer == nullptr) {
-    WorkCounters work = recorded->run(context, input, cache, prune, logits.data());
+    WorkCounters work = recorded->run(context, input, cache, prune, logits);
     state_->activation_bytes = recorded->activation_bytes();
     return work;
   }
   state_->workspace.begin_step();
-  WorkCounters work = ForwardStep(context, input, cache, prune, logits.data()).run(observer);
+  WorkCounters work = ForwardStep(context, input, cache, prune, logits).run(observer);
   state_->activation_bytes = state_->workspace.step_bytes();
   return work;
 }

@@ -28,6 +28,7 @@ struct StepInput {
   std::span<const std::int64_t>
       logit_rows;  // rows whose logits are wanted, ascending; empty: none (an inner prefill chunk)
   AttentionKind attention = AttentionKind::fused;
+  const std::int32_t* chosen = nullptr;  // [n_tokens] in a buffer: takes the place of what `tokens` hold
 };
 
 class Transformer {
@@ -45,12 +46,12 @@ class Transformer {
   /// Whether two variants can share one set of packed weights.
   static bool same_weights(const Variant& a, const Variant& b);
 
-  /// Runs one step and writes logits [logit_rows.size(), vocab_size]. The cache has room (see KvCache::reserve).
-  /// `prune`: the last layer computes only what logit_rows need, K and V apart. With `recorded` the step is described
-  /// first and run as one graph, which later steps of that shape run again; an observer hears operations one by one,
-  /// so a step that is observed is not recorded.
-  WorkCounters step(const StepInput& input, KvCache& cache, bool prune, std::span<float> logits,
-                    StepObserver* observer = nullptr, RecordedStep* recorded = nullptr);
+  /// Runs one step and writes logits [logit_rows.size(), vocab_size], memory of a buffer. The cache has room (see
+  /// KvCache::reserve). `prune`: the last layer computes only what logit_rows need, K and V apart. With `recorded` the
+  /// step is described first and run as one graph, which later steps of that shape run again; an observer hears
+  /// operations one by one, so a step that is observed is not recorded.
+  WorkCounters step(const StepInput& input, KvCache& cache, bool prune, float* logits, StepObserver* observer = nullptr,
+                    RecordedStep* recorded = nullptr);
 
   /// Bytes of activations and scratch that the last step used (SPEC S25).
   std::int64_t workspace_bytes() const;

@@ -91,7 +91,8 @@ const std::vector<Choice<AttentionKind>>& attention_choices() {
       {AttentionKind::naive, "naive",
        "scores are written to memory, then a softmax over whole rows, then the weighted sum"},
       {AttentionKind::fused, "fused",
-       "online softmax over blocks of keys, split over the keys in decode; no score reaches memory"},
+       "online softmax over blocks of keys, split over the keys in decode; no score reaches memory; on CUDA for a "
+       "head_dim that is a multiple of 8 up to 256, others run as naive"},
   };
   return choices;
 }
@@ -174,11 +175,13 @@ std::vector<Axis> make_axes() {
       choice_axis("decode_attention", "the attention of the decode steps; default: --attention",
                   &Variant::decode_attention, attention_choices()),
       heads_axis(),
-      choice_axis("execution", "how operations are issued", &Variant::execution,
-                  {{ExecutionKind::eager, "eager", "each operation is launched as it comes"},
-                   {ExecutionKind::graph, "graph",
-                    "a step is recorded once, prefill as well as decode, and replayed in one parallel region while the "
-                    "batch keeps its shape; with cache=none no shape comes twice and each step is recorded"}}),
+      choice_axis(
+          "execution", "how operations are issued", &Variant::execution,
+          {{ExecutionKind::eager, "eager", "each operation is launched as it comes"},
+           {ExecutionKind::graph, "graph",
+            "a step is recorded once, prefill as well as decode, and replayed in one parallel region while the "
+            "batch keeps its shape; with cache=none no shape comes twice and each step is recorded, and on CUDA naive "
+            "attention is captured anew at every length"}}),
       choice_axis("logits", "which rows go through the LM head", &Variant::logits,
                   {{LogitsKind::last, "last", "the newest row of a sequence, all that the next token needs"},
                    {LogitsKind::all, "all", "every row of the pass"}}),
@@ -191,7 +194,10 @@ std::vector<Axis> make_axes() {
                   {{ProjectionKind::fused, "fused", "one product, n_heads + 2 n_kv_heads heads wide, split afterwards"},
                    {ProjectionKind::separate, "separate", "three products"}}),
       choice_axis("sampling", "where the next token is chosen", &Variant::sampling,
-                  {{SamplingKind::host, "host", "the logits come back to the host, which chooses"}}),
+                  {{SamplingKind::host, "host", "the logits come back to the host, which chooses"},
+                   {SamplingKind::device, "device",
+                    "the device chooses, greedily, and feeds its choice back; 4 bytes a sequence come back, none on "
+                    "the CPU, where both share their memory"}}),
       integer_axis(
           "page_size", "slots a page of cache=paged", &Variant::page_size, {1, kLargestPage},
           {"N", "any size from 1 to 131072; small pages waste less of the last page, large ones need fewer look-ups"},

@@ -15,7 +15,7 @@ enum class LogitsKind { last, all };
 enum class PruneKind { none, last_layer };
 enum class ProjectionKind { fused, separate };
 enum class ExecutionKind { eager, graph };
-enum class SamplingKind { host };
+enum class SamplingKind { host, device };
 
 struct Variant {
   CacheKind cache = CacheKind::contiguous;

@@ -148,8 +148,10 @@ int run_generate(const GenerateRequest& request) {
   Decoder decoder(session.transformer(request.model.variant), request.model.variant, 1,
                   request.model.variant.kv_capacity > 0 ? request.model.variant.kv_capacity : capacity,
                   request.model.seed);
+  GenerationSettings settings = request.settings;
+  settings.keep_prompt_logits = !request.logits_out.empty();
   Generation generation(decoder, checkpoint.tokenizer.get(), std::move(prompt), ending_ids(checkpoint, request.chat),
-                        request.model.seed, request.settings);
+                        request.model.seed, settings);
 
   const bool shown = !json.is_standard_output() && !logits.is_standard_output();
   Stream stream(shown, checkpoint.tokenizer != nullptr);

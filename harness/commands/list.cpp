@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "harness/commands/commands.h"
+#include "harness/devices.h"
 #include "harness/machine.h"
 #include "harness/output_file.h"
 #include "harness/quantities.h"
@@ -66,10 +67,13 @@ std::string variants_text() {
 
 std::string devices_text() {
   const Machine machine = read_machine();
+  const std::string obstacle = cuda_obstacle();
   return fmt::format(
       "cpu   {}, {} of {} hardware threads, {} of memory\n"
-      "auto  cpu: this build has no other backend\n",
-      machine.cpu_model, resolve_threads(0), machine.logical_cores, bytes_text(machine.memory_total_bytes));
+      "cuda  {}\n"
+      "auto  {}\n",
+      machine.cpu_model, resolve_threads(0), machine.logical_cores, bytes_text(machine.memory_total_bytes),
+      obstacle.empty() ? cuda_description() : "no GPU was found: " + obstacle, obstacle.empty() ? "cuda" : "cpu");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "harness/commands/commands.h"
+#include "harness/devices.h"
 #include "harness/interrupt.h"
 #include "harness/local_runner.h"
 #include "harness/measured_report.h"
@@ -26,7 +27,7 @@ MeasuredCase requested_case(const RunRequest& request) {
   spec.model = request.model.model;
   spec.variant = request.model.variant;
   spec.workload = {request.batch, request.depth, request.prompt_tokens, request.gen_tokens};
-  spec.device = resolve_device(request.model.device);
+  spec.device = resolve_measured_device(request.model.device);
   spec.threads = resolve_threads(request.model.threads);
   spec.seed = request.model.seed;
   const Checkpoint checkpoint = open_checkpoint(spec.model, Need::config, spec.seed);

@@ -1,10 +1,9 @@
-// Checks what a kernel may rely on, then runs it or records it with the tensors that it touches.
+// Checks what a kernel may rely on, then runs it or records it.
 #include "kernels/cpu/cpu_operations.h"
 
 #include <fmt/format.h>
 #include <omp.h>
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -16,6 +15,7 @@
 #include "kernels/cpu/test_slowdown.h"
 #include "kernels/cpu/threads.h"
 #include "kernels/error.h"
+#include "kernels/operation_nodes.h"
 
 namespace kvlab {
 namespace cpu {
@@ -26,29 +26,6 @@ void check_weight(const HostMatrix& weight) {
   if (weight.rows > 0 && weight.cols > 0 && n_values == weight.rows * weight.cols) return;
   throw std::invalid_argument(
       fmt::format("cannot pack a weight of {} x {} with {} values", weight.rows, weight.cols, n_values));
-}
-
-TensorRange rows(const float* data, std::int64_t n_rows, std::int64_t width, std::int64_t stride,
-                 std::string name = {}) {
-  constexpr auto kFloat = static_cast<std::int64_t>(sizeof(float));
-  return {std::move(name), data, n_rows, width, width * kFloat, stride * kFloat};
-}
-
-/// A buffer known by its start.
-TensorRange whole(std::string name, const void* start, std::int64_t n_rows, std::int64_t width) {
-  return {std::move(name), start, n_rows, width, 1, 0};
-}
-
-std::int64_t cached_rows(std::span<const SequenceSpan> seqs) {
-  std::int64_t n = 0;
-  for (const SequenceSpan& seq : seqs) n += seq.kv_len;
-  return n;
-}
-
-std::int64_t step_rows(std::span<const SequenceSpan> seqs) {
-  std::int64_t n = 0;
-  for (const SequenceSpan& seq : seqs) n += seq.n_queries;
-  return n;
 }
 
 /// Sees that the pages are there before the region opens.
@@ -64,18 +41,6 @@ class AppendTask final : public Task {
  private:
   AppendArgs args_;
 };
-
-GraphNode append_node(const AppendArgs& args) {
-  const std::int64_t width = args.n_kv_heads * args.head_dim;
-  const std::int64_t n_new = step_rows(args.seqs);
-  const std::int64_t n_cached = cached_rows(args.seqs);
-  GraphNode node{"append", "", -1, {}, {rows(args.k, n_new, width, args.stride, args.v == nullptr ? "Q" : "K")}, {}};
-  node.writes.push_back(whole(args.v == nullptr ? "Q cache" : "K cache", args.view.k, n_cached, width));
-  if (args.v == nullptr) return node;
-  node.reads.push_back(rows(args.v, n_new, width, args.stride, "V"));
-  node.writes.push_back(whole("V cache", args.view.v, n_cached, width));
-  return node;
-}
 
 const CpuMatrix& own_matrix(const PackedMatrix& weight) {
   const auto* matrix = dynamic_cast<const CpuMatrix*>(&weight);
@@ -125,13 +90,7 @@ void CpuOperations::embed(const PackedMatrix& table, std::span<const std::int32_
   check_table(table);
   issue(
       1, [&table, ids, out, accumulate](Share) { cpu::embed(table, ids, out, accumulate); },
-      [&] {
-        const auto n = static_cast<std::int64_t>(ids.size());
-        const TensorRange x = rows(out, n, table.n_in(), table.n_in());
-        GraphNode node{"embed", "", -1, {table.n_out(), table.n_in()}, {whole("ids", ids.data(), n, 1)}, {x}};
-        if (accumulate) node.reads.push_back(x);
-        return node;
-      });
+      [&] { return nodes::embed(table, ids, out, accumulate); });
 }
 
 void CpuOperations::matmul(const PackedMatrix& weight, const float* x, std::int64_t x_stride, std::int64_t n_rows,
@@ -144,10 +103,7 @@ void CpuOperations::matmul(const PackedMatrix& weight, const float* x, std::int6
     matrix.multiply(args, n_threads_);
     return;
   }
-  const TensorRange out = rows(y, n_rows, weight.n_out(), y_stride);
-  GraphNode node{"matmul", "", -1, {weight.n_out(), weight.n_in()}, {rows(x, n_rows, weight.n_in(), x_stride)}, {out}};
-  if (accumulate) node.reads.push_back(out);
-  recording_->add(matrix.record(args, n_threads_), std::move(node));
+  recording_->add(matrix.record(args, n_threads_), nodes::matmul(weight, x, x_stride, n_rows, y, y_stride, accumulate));
 }
 
 void CpuOperations::rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
@@ -157,10 +113,7 @@ void CpuOperations::rms_norm(const float* x, std::int64_t x_stride, std::int64_t
       [=](Share share) {
         cpu::rms_norm({x, x_stride}, n_rows, width, weight, eps, {y, y_stride}, share);
       },
-      [&] {
-        return GraphNode{
-            "rms_norm", "", -1, {}, {rows(x, n_rows, width, x_stride)}, {rows(y, n_rows, width, y_stride)}};
-      });
+      [&] { return nodes::norm("rms_norm", x, x_stride, n_rows, width, y, y_stride); });
 }
 
 void CpuOperations::layer_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
@@ -170,10 +123,7 @@ void CpuOperations::layer_norm(const float* x, std::int64_t x_stride, std::int64
       [=](Share share) {
         cpu::layer_norm({x, x_stride}, n_rows, width, weight, bias, eps, {y, y_stride}, share);
       },
-      [&] {
-        return GraphNode{
-            "layer_norm", "", -1, {}, {rows(x, n_rows, width, x_stride)}, {rows(y, n_rows, width, y_stride)}};
-      });
+      [&] { return nodes::norm("layer_norm", x, x_stride, n_rows, width, y, y_stride); });
 }
 
 void CpuOperations::rope(float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t n_heads,
@@ -183,10 +133,7 @@ void CpuOperations::rope(float* x, std::int64_t x_stride, std::int64_t n_rows, s
       [=](Share share) {
         cpu::rope({x, x_stride}, n_rows, n_heads, head_dim, positions, cos_sin, share);
       },
-      [&] {
-        const TensorRange heads = rows(x, n_rows, n_heads * head_dim, x_stride);
-        return GraphNode{"rope", "", -1, {}, {heads, whole("positions", positions, n_rows, 1)}, {heads}};
-      });
+      [&] { return nodes::rope(x, x_stride, n_rows, n_heads * head_dim, positions); });
 }
 
 void CpuOperations::append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
@@ -195,7 +142,7 @@ void CpuOperations::append(const float* k, const float* v, std::int64_t stride, 
   if (recording_ == nullptr) {
     cpu::append(args);
   } else {
-    recording_->add(std::make_unique<AppendTask>(args), append_node(args));
+    recording_->add(std::make_unique<AppendTask>(args), nodes::append(k, v, stride, seqs, n_kv_heads * head_dim, view));
   }
 }
 
@@ -211,29 +158,14 @@ std::unique_ptr<AttentionCall> CpuOperations::new_attention(AttentionKind kind) 
   return std::make_unique<FusedAttention>(fused_scratch_, n_threads_);
 }
 
-GraphNode CpuOperations::attention_node(AttentionKind kind, const AttentionArgs& args) const {
-  const bool naive = kind == AttentionKind::naive;
-  const std::int64_t n_rows = step_rows(args.seqs);
-  const std::int64_t n_cached = cached_rows(args.seqs);
-  const std::int64_t kv_width = args.n_kv_heads * args.head_dim;
-  const std::int64_t q_width = args.n_heads * args.head_dim;
-  return {naive ? "attention (naive)" : "attention (fused)",
-          "",
-          -1,
-          {},
-          {rows(args.q, n_rows, q_width, args.q_stride, "Q"), whole("K", args.kv.k, n_cached, kv_width),
-           whole("V", args.kv.v, n_cached, kv_width)},
-          {rows(args.out, n_rows, q_width, args.out_stride),
-           whole("scratch", naive ? &naive_scratch_ : &fused_scratch_, 1, 1)}};
-}
-
 AttentionWork CpuOperations::attention(AttentionKind kind, const AttentionArgs& args) {
   [[maybe_unused]] const TestSlowdown<kSlowedKernel == "attention"> slowdown;
   check_heads(args);
   if (recording_ != nullptr) {
     std::unique_ptr<AttentionCall> call = new_attention(kind);
     call->set_args(args);
-    recording_->add_attention(std::move(call), attention_node(kind, args));
+    const Scratch& scratch = kind == AttentionKind::naive ? naive_scratch_ : fused_scratch_;
+    recording_->add_attention(std::move(call), nodes::attention(kind, args, &scratch));
     return {};
   }
   AttentionCall& call = kind == AttentionKind::naive ? static_cast<AttentionCall&>(naive_) : fused_;
@@ -253,35 +185,20 @@ void CpuOperations::silu_multiply(const float* gate_up, std::int64_t n_rows, std
   issue(
       silu_multiply_lanes(n_rows, width, n_threads_),
       [=](Share share) { cpu::silu_multiply(gate_up, n_rows, width, out, share); },
-      [&] {
-        return GraphNode{"silu_multiply",
-                         "",
-                         -1,
-                         {},
-                         {rows(gate_up, n_rows, 2 * width, 2 * width)},
-                         {rows(out, n_rows, width, width)}};
-      });
+      [&] { return nodes::silu_multiply(gate_up, n_rows, width, out); });
 }
 
 void CpuOperations::gelu(float* x, std::int64_t n_values) {
   issue(
       gelu_lanes(n_values, n_threads_), [=](Share share) { cpu::gelu(x, n_values, share); },
-      [&] {
-        const TensorRange values = rows(x, 1, n_values, n_values);
-        return GraphNode{"gelu", "", -1, {}, {values}, {values}};
-      });
+      [&] { return nodes::gelu(x, n_values); });
 }
 
 void CpuOperations::gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> indices,
                                 std::int64_t width, float* dst, std::int64_t dst_stride) {
   issue(
       1, [=](Share) { cpu::gather_rows(src, src_stride, indices, width, dst, dst_stride); },
-      [&] {
-        const auto n = static_cast<std::int64_t>(indices.size());
-        const std::int64_t n_src = n == 0 ? 0 : *std::max_element(indices.begin(), indices.end()) + 1;
-        return GraphNode{
-            "gather_rows", "", -1, {}, {rows(src, n_src, width, src_stride)}, {rows(dst, n, width, dst_stride)}};
-      });
+      [&] { return nodes::gather_rows(src, src_stride, indices, width, dst, dst_stride); });
 }
 
 void CpuOperations::begin_recording() { recording_ = std::make_unique<CpuGraph>(n_threads_); }

@@ -52,7 +52,6 @@ class CpuOperations final : public Operations {
   template <class Part, class Describe>
   void issue(int n_lanes, const Part& part, const Describe& describe);
   std::unique_ptr<AttentionCall> new_attention(AttentionKind kind);
-  GraphNode attention_node(AttentionKind kind, const AttentionArgs& args) const;
 
   int n_threads_;
   F32Products f32_products_;

@@ -54,11 +54,15 @@ void MatmulDescriptors::make(const MatmulCall& call, const void* bias) {
   if (call.has_bias) {
     set(operation_, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS, "the epilogue");
     set(operation_, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, data_type(call.bias_dtype), "the bias's type");
-    set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, "the bias");
+    set_bias(bias);
   }
   make_layout(call.a, &a_, "the layout of a");
   make_layout(call.b, &b_, "the layout of b");
   make_layout(call.d, &d_, "the layout of d");
+}
+
+void MatmulDescriptors::set_bias(const void* bias) {
+  set(operation_, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias, "the bias");
 }
 
 void MatmulDescriptors::destroy() {

@@ -19,6 +19,9 @@ class MatmulDescriptors {
   MatmulDescriptors(const MatmulDescriptors&) = delete;
   MatmulDescriptors& operator=(const MatmulDescriptors&) = delete;
 
+  /// Another bias for the same call.
+  void set_bias(const void* bias);
+
   cublasLtMatmulDesc_t operation() const { return operation_; }
   cublasLtMatrixLayout_t a() const { return a_; }
   cublasLtMatrixLayout_t b() const { return b_; }

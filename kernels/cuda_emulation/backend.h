@@ -1,0 +1,14 @@
+// The CUDA backend over the emulated device.
+#pragma once
+
+#include <memory>
+
+#include "kernels/cuda_emulation/device.h"
+#include "kernels/operations.h"
+
+namespace kvlab::cuda::emulation {
+
+/// Uses `device`, which must outlive it and all that it made.
+std::unique_ptr<Operations> make_emulated_operations(Device& device);
+
+}  // namespace kvlab::cuda::emulation
