@@ -68,7 +68,8 @@ std::string resolve_device(const std::string& device) {
     throw InputError(fmt::format("--device: there is no device \"{}\"; allowed are cpu, cuda, auto", device));
   }
   const std::string& obstacle = loaded(device).obstacle;
-  if (!obstacle.empty()) throw InputError(fmt::format("--device {}: {}; use cpu or auto", device, obstacle));
+  if (!obstacle.empty())
+    throw InputError(fmt::format("--device {}: CUDA cannot be used here: {}; use cpu or auto", device, obstacle));
   return device;
 }
 
