@@ -73,6 +73,7 @@ struct CaseResult {
   KvFootprint kv;             // at the end of the last round
   CaseTransfers transfers;    // of the last round
   std::int64_t workspace_bytes = 0;
+  std::string gemv;  // what ran products of few rows; "" on the CPU
   Output output;
   std::vector<Disturbance> disturbances;  // [rounds]
 };

@@ -9,6 +9,7 @@
 #include "harness/case.h"
 #include "harness/ceilings.h"
 #include "harness/round.h"
+#include "kernels/gemv_setting.h"
 
 namespace kvlab {
 
@@ -28,6 +29,7 @@ struct RunnerSetup {
   int threads = 1;
   std::uint64_t seed = 1;
   std::string prompt_file;  // "": seeded ids
+  GemvSetting gemv = GemvSetting::measured;
 };
 
 class CaseRunner {

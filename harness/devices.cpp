@@ -80,8 +80,8 @@ std::string resolve_measured_device(const std::string& device) {
   return resolve_device(device);
 }
 
-std::unique_ptr<Operations> make_operations(const std::string& device, int threads) {
-  return device == kCpu ? make_cpu_operations(threads) : loaded(device).module->make();
+std::unique_ptr<Operations> make_operations(const std::string& device, int threads, GemvSetting gemv) {
+  return device == kCpu ? make_cpu_operations(threads) : loaded(device).module->make(gemv);
 }
 
 std::string cuda_obstacle() { return loaded(kCuda).obstacle; }

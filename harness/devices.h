@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/gemv_setting.h"
 #include "kernels/operations.h"
 
 namespace kvlab {
@@ -15,8 +16,8 @@ std::string resolve_device(const std::string& device);
 /// The same; also refuses devices whose times mean nothing.
 std::string resolve_measured_device(const std::string& device);
 
-/// The backend of a resolved device. `threads` is for the CPU.
-std::unique_ptr<Operations> make_operations(const std::string& device, int threads);
+/// The backend of a resolved device. `threads` is for the CPU, `gemv` for the others.
+std::unique_ptr<Operations> make_operations(const std::string& device, int threads, GemvSetting gemv);
 
 /// Why CUDA cannot be used here; "" when it can.
 std::string cuda_obstacle();

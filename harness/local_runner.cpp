@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "harness/accounting.h"
+#include "harness/device_ceilings.h"
 #include "harness/disturbance.h"
 #include "harness/exact.h"
 #include "harness/machine.h"
@@ -73,13 +74,18 @@ CaseOutcome LocalRunner::round(const Case& spec, std::int64_t number) {
     const MachineLoad before = read_machine_load(spec.device);
     Round round = run_round(transformer, spec, workload, options);
     round.transfers.load = session_->load_transfers(spec.variant);
+    round.gemv = session_->operations().product_choices();
     round.disturbance = disturbance_between(before, read_machine_load(spec.device));
     outcome.output = output_of(round, workload);
     outcome.round = std::move(round);
   });
 }
 
-Ceilings LocalRunner::ceilings(double budget_s) { return measure_ceilings(setup_.threads, budget_s); }
+Ceilings LocalRunner::ceilings(double budget_s) {
+  if (setup_.device == "cpu") return measure_ceilings(setup_.threads, budget_s);
+  const std::optional<Ceilings> ceilings = measure_device_ceilings(session().operations());
+  return ceilings ? *ceilings : measure_ceilings(setup_.threads, budget_s);
+}
 
 CaseOutcome LocalRunner::attempt(const std::function<void(CaseOutcome&)>& work) {
   CaseOutcome outcome;
@@ -89,8 +95,7 @@ CaseOutcome LocalRunner::attempt(const std::function<void(CaseOutcome&)>& work) 
     outcome.reason = reason;
   };
   try {
-    if (!session_) session_.emplace(setup_.model, setup_.device, setup_.threads, setup_.seed);
-    if (!check_) check_.emplace(*session_);
+    if (!check_) check_.emplace(session());
     work(outcome);
   } catch (const DoesNotFit& refusal) {
     end_with(Status::skipped, refusal.what());
@@ -101,6 +106,11 @@ CaseOutcome LocalRunner::attempt(const std::function<void(CaseOutcome&)>& work) 
     end_with(Status::failed, error.what());
   }
   return outcome;
+}
+
+ModelSession& LocalRunner::session() {
+  if (!session_) session_.emplace(setup_.model, setup_.device, setup_.threads, setup_.seed, setup_.gemv);
+  return *session_;
 }
 
 void LocalRunner::refuse_what_does_not_fit(const Case& spec) const {

@@ -25,6 +25,7 @@ class LocalRunner : public CaseRunner {
  private:
   /// Opens what is needed, then does `work`; what that throws becomes the outcome's status.
   CaseOutcome attempt(const std::function<void(CaseOutcome&)>& work);
+  ModelSession& session();
   void refuse_what_does_not_fit(const Case& spec) const;
   WorkloadTokens tokens(const Case& spec) const;
   bool warm(const Case& spec) const;

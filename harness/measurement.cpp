@@ -77,6 +77,7 @@ void fold_rounds(MeasuredCase& measured) {
   measured.result.decode_work = last.decode_work;
   measured.result.kv = last.kv;
   measured.result.transfers = last.transfers;
+  measured.result.gemv = last.gemv;
   measured.result.workspace_bytes = last.workspace_bytes;
 }
 

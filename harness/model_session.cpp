@@ -9,11 +9,12 @@
 
 namespace kvlab {
 
-ModelSession::ModelSession(const std::string& model, const std::string& device, int threads, std::uint64_t seed)
+ModelSession::ModelSession(const std::string& model, const std::string& device, int threads, std::uint64_t seed,
+                           GemvSetting gemv)
     : threads_(resolve_threads(threads)), seed_(seed) {
   const std::string resolved = resolve_device(device);
   checkpoint_ = open_checkpoint(model, Need::weights, seed);
-  ops_ = make_operations(resolved, threads_);
+  ops_ = make_operations(resolved, threads_, gemv);
 }
 
 bool ModelSession::needs_packing(const Variant& variant) const {

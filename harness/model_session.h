@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemv_setting.h"
 #include "model/checkpoint.h"
 #include "model/transformer.h"
 
@@ -15,11 +16,12 @@ namespace kvlab {
 class ModelSession {
  public:
   /// Opens the weights. Loading progress goes to standard error when it takes over a second.
-  ModelSession(const std::string& model, const std::string& device, int threads, std::uint64_t seed);
+  ModelSession(const std::string& model, const std::string& device, int threads, std::uint64_t seed,
+               GemvSetting gemv = GemvSetting::measured);
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const ModelConfig& config() const { return checkpoint_.config; }
-  const Operations& operations() const { return *ops_; }
+  Operations& operations() const { return *ops_; }
   int threads() const { return threads_; }
   std::uint64_t seed() const { return seed_; }
 

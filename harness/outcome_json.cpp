@@ -113,6 +113,7 @@ Round round_from_json(const nlohmann::json& line) {
   round.prefill_work = work_from_json(line.at("counted").at("prefill"));
   round.decode_work = work_from_json(line.at("counted").at("decode"));
   if (line.contains("transfers")) round.transfers = transfers_from_json(line.at("transfers"));
+  if (line.contains("gemv")) line.at("gemv").get_to(round.gemv);
   for (const KvField& field : kKvFields) line.at("kv").at(field.name).get_to(round.kv.*field.member);
   line.at("kv").at("workspace_bytes").get_to(round.workspace_bytes);
   return round;
@@ -152,6 +153,7 @@ Json outcome_json(const Case& spec, std::optional<std::int64_t> number, const Ca
   for (const KvField& field : kKvFields) line["kv"][field.name] = round.kv.*field.member;
   line["kv"]["workspace_bytes"] = round.workspace_bytes;
   line["transfers"] = transfers_json(round.transfers);
+  line["gemv"] = round.gemv;
   line["output"] = output_json(outcome.output);
   return line;
 }

@@ -279,6 +279,9 @@ void add_transfer(ResultFields& list, const char* direction, const char* where, 
 void add_transfer_and_output(ResultFields& list) {
   add_transfer(list, "h2d", "to the device", &Transfers::to_device_bytes);
   add_transfer(list, "d2h", "to the host", &Transfers::to_host_bytes);
+  add(list, "gemv", "", measured,
+      "What ran products of up to 8 rows, our GEMV or cuBLAS, as forced or as measured; null on the CPU.",
+      [](const R& r) { return r.gemv.empty() ? std::nullopt : std::optional(r.gemv); });
   add(list, "output.prompt_ids_sha256", "", measured,
       "SHA-256 of the prompt ids as little-endian int32, sequences one after another.",
       [](const R& r) { return r.output.prompt_ids_sha256; });

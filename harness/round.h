@@ -26,6 +26,7 @@ struct Round {
   KvFootprint kv;
   CaseTransfers transfers;  // `load` is filled by the caller of run_round
   std::int64_t workspace_bytes = 0;
+  std::string gemv;         // Operations::product_choices; filled by the caller of run_round
   Disturbance disturbance;  // filled by the caller of run_round
 
   /// Of the measured passes.

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "kernels/gemv_setting.h"
 #include "kernels/operations.h"
 
 namespace kvlab {
@@ -15,7 +16,7 @@ struct BackendModule {
   /// The device in words, for people.
   std::string (*description)();
   /// Throws std::runtime_error with the obstacle.
-  std::unique_ptr<Operations> (*make)();
+  std::unique_ptr<Operations> (*make)(GemvSetting gemv);
 };
 
 /// The one symbol of a module: `extern "C" const kvlab::BackendModule kvlab_backend_module`.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "kernels/dtype.h"
@@ -142,6 +143,12 @@ class Operations {
   /// rows stride apart, and ids [n_rows] are in buffers. Here a loop, for backends whose buffers the host reads.
   virtual void argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
                       std::int32_t* ids);
+
+  /// Which code ran products of few rows so far, in words for a report; "" where there is no choice (the CPU).
+  virtual std::string product_choices() const;
+  /// Reads a buffer's memory, whole 16 bytes, once and does nothing with it: the ceiling of whatever reads. Never
+  /// recorded. Throws InputError where a backend cannot.
+  virtual void read_memory(const void* memory, std::size_t bytes);
 
   /// From here to end_recording, operations are described instead of run: arguments are kept by value, what they point
   /// to is read when the graph runs, and `attention` returns no work. Throws InputError where a backend cannot.

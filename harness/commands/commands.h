@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/gemv_setting.h"
 #include "model/generation.h"
 #include "variants/variant.h"
 
@@ -18,7 +19,8 @@ struct ModelRequest {
   std::string model;
   Variant variant;
   std::string device = "cpu";
-  int threads = 0;  // 0: all cores
+  GemvSetting gemv = GemvSetting::measured;  // for devices that have the choice
+  int threads = 0;                           // 0: all cores
   std::uint64_t seed = 1;
 };
 

@@ -132,7 +132,8 @@ int run_generate(const GenerateRequest& request) {
   if (json.is_standard_output() && logits.is_standard_output()) {
     throw InputError("--logits-out and --json cannot both be standard output");
   }
-  ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed);
+  ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed,
+                       request.model.gemv);
   const Checkpoint& checkpoint = session.checkpoint();
   std::vector<std::int32_t> prompt = requested_prompt(request, checkpoint);
   if (!checkpoint.tokenizer && (!request.settings.stops.empty() || changes_stops(request.changes))) {

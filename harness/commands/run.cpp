@@ -58,7 +58,7 @@ int run_run(const RunRequest& request) {
   std::vector<MeasuredCase> cases = {requested_case(request)};
   const auto make_runner = [&](const Case& spec) {
     return std::make_unique<LocalRunner>(
-        RunnerSetup{spec.model, spec.device, spec.threads, spec.seed, request.prompt_file});
+        RunnerSetup{spec.model, spec.device, spec.threads, spec.seed, request.prompt_file, request.model.gemv});
   };
   MeasurementListener nobody;
   Measurement measurement(cases, exactly(request.rounds), kCeilingsBudget_s, make_runner, nobody);

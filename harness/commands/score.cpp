@@ -80,7 +80,8 @@ double total_nll(Decoder& decoder, const std::vector<std::int32_t>& ids) {
 
 int run_score(const ScoreRequest& request) {
   OutputFile json("--json", request.json);
-  ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed);
+  ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed,
+                       request.model.gemv);
   const std::vector<std::int32_t> ids = requested_ids(request, session.checkpoint());
   Variant variant = request.model.variant;
   variant.logits = LogitsKind::all;

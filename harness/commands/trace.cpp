@@ -69,7 +69,7 @@ std::vector<TracedPhase> trace(const TraceRequest& request) {
     fmt::print(stderr, "kvlab: {} is not run, since {}: shapes and counts only\n", config.name, opened.why_shapes_only);
     return trace_shapes(config, model.variant, request.prompt_ids);
   }
-  ModelSession session(model.model, model.device, model.threads, model.seed);
+  ModelSession session(model.model, model.device, model.threads, model.seed, model.gemv);
   Decoder decoder(session.transformer(model.variant), model.variant, 1, opened.n_tokens);
   return trace_decoder(decoder, request.prompt_ids);
 }
@@ -86,7 +86,7 @@ std::string drawing(const TraceRequest& request) {
   }
   Variant variant = model.variant;
   variant.execution = ExecutionKind::graph;
-  ModelSession session(model.model, model.device, model.threads, model.seed);
+  ModelSession session(model.model, model.device, model.threads, model.seed, model.gemv);
   Decoder decoder(session.transformer(variant), variant, 1, opened.n_tokens);
   return trace_dot(decoder, request.prompt_ids);
 }

@@ -83,7 +83,8 @@ bool prove_one(Proof& proof, const Variant& variant) {
 }  // namespace
 
 int run_verify(const VerifyRequest& request) {
-  ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed);
+  ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed,
+                       request.model.gemv);
   const ModelConfig& config = session.config();
   const std::int64_t n_tokens = request.prompt_tokens + request.gen_tokens;
   if (n_tokens > config.context_length) {

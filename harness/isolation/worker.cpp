@@ -29,6 +29,7 @@ WorkerSetup worker_setup_from_json(const Json& json) {
   json.at("threads").get_to(setup.runner.threads);
   json.at("seed").get_to(setup.runner.seed);
   json.at("prompt_file").get_to(setup.runner.prompt_file);
+  setup.runner.gemv = parse_gemv_setting(json.at("gemv"));
   json.at("faults").get_to(setup.faults);
   json.at("quiet").get_to(setup.quiet);
   return setup;
@@ -46,8 +47,13 @@ Json answer(const Json& request, CaseRunner& runner) {
 }  // namespace
 
 Json worker_setup_json(const WorkerSetup& setup) {
-  return {{"model", setup.runner.model}, {"device", setup.runner.device},           {"threads", setup.runner.threads},
-          {"seed", setup.runner.seed},   {"prompt_file", setup.runner.prompt_file}, {"faults", setup.faults},
+  return {{"model", setup.runner.model},
+          {"device", setup.runner.device},
+          {"threads", setup.runner.threads},
+          {"seed", setup.runner.seed},
+          {"prompt_file", setup.runner.prompt_file},
+          {"faults", setup.faults},
+          {"gemv", setting_name(setup.runner.gemv)},
           {"quiet", setup.quiet}};
 }
 

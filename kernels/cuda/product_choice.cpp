@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "kernels/cuda/gemv.h"
-#include "kernels/error.h"
 
 namespace kvlab::cuda {
 
@@ -40,24 +39,6 @@ bool is_time(const std::optional<double>& seconds) { return seconds && std::isfi
 }  // namespace
 
 std::string_view engine_name(ProductEngine engine) { return engine == ProductEngine::own ? "own" : "cublas"; }
-
-std::string_view setting_name(GemvSetting setting) {
-  switch (setting) {
-    case GemvSetting::own:
-      return "own";
-    case GemvSetting::cublas:
-      return "cublas";
-    default:
-      return "auto";
-  }
-}
-
-GemvSetting parse_gemv_setting(const std::string& text) {
-  for (const GemvSetting setting : {GemvSetting::measured, GemvSetting::own, GemvSetting::cublas}) {
-    if (text == setting_name(setting)) return setting;
-  }
-  throw InputError("--gemv: there is no \"" + text + "\"; allowed are auto, own, cublas");
-}
 
 std::string product_machine(const std::string& gpu, const std::string& cublas_version) {
   return gpu + ", cuBLAS " + cublas_version + ", gemv " + std::to_string(kGemvVersion);

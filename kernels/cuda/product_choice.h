@@ -14,18 +14,12 @@
 
 #include "kernels/cuda/choice_file.h"
 #include "kernels/dtype.h"
+#include "kernels/gemv_setting.h"
 
 namespace kvlab::cuda {
 
 enum class ProductEngine { own, cublas };
-/// `measured`: the quicker one; the others force one.
-enum class GemvSetting { measured, own, cublas };
-
 std::string_view engine_name(ProductEngine engine);
-/// "auto", "own", "cublas".
-std::string_view setting_name(GemvSetting setting);
-/// Throws InputError naming --gemv and what it takes.
-GemvSetting parse_gemv_setting(const std::string& text);
 
 /// x [n_rows, n_in] times a weight [n_out, n_in].
 struct ProductShape {

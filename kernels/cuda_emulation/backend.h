@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "kernels/cuda_emulation/device.h"
+#include "kernels/gemv_setting.h"
 #include "kernels/operations.h"
 
 namespace kvlab::cuda::emulation {
 
 /// Uses `device`, which must outlive it and all that it made.
-std::unique_ptr<Operations> make_emulated_operations(Device& device);
+std::unique_ptr<Operations> make_emulated_operations(Device& device, GemvSetting gemv = GemvSetting::measured);
 
 }  // namespace kvlab::cuda::emulation

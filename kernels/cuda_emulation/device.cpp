@@ -56,6 +56,11 @@ Device& Device::current() {
   return *current_device;
 }
 
+void Device::forget_previous_launch() {
+  for (Allocation* buffer : written_before_) buffer->written_before.clear();
+  written_before_.clear();
+}
+
 void* Device::allocate(std::size_t bytes, const std::string& name) {
   void* memory = nullptr;
   if (posix_memalign(&memory, kDeviceAlignment, bytes) != 0) throw std::bad_alloc();
@@ -143,7 +148,7 @@ void Device::launch(const char* kernel, const LaunchShape& shape, const std::fun
   }
   running_ = false;
   acquire_order(&end_token_);
-  for (Allocation* buffer : written_before_) buffer->written_before.clear();
+  forget_previous_launch();
   for (Allocation* buffer : written_) {
     buffer->written_before = std::move(buffer->written);
     buffer->written = {};

@@ -67,6 +67,9 @@ class Device {
   /// kernel does what it must not; memory is then as the kernel left it.
   void launch(const char* kernel, const LaunchShape& shape, const std::function<void()>& body);
 
+  /// The host has waited: nothing of an earlier launch is under way, so the next has nothing to wait for.
+  void forget_previous_launch();
+
   /// What the launches since the last clear() accessed.
   AccessLog& log() { return log_; }
   std::int64_t n_launches() const { return n_launches_; }

@@ -109,7 +109,10 @@ class EmulatedRuntime : public Runtime {
     streams_.erase(Stream::of(stream));
     delete Stream::of(stream);
   }
-  void synchronize(CUstream_st* stream) override { refuse_in_capture(stream, "synchronize"); }
+  void synchronize(CUstream_st* stream) override {
+    refuse_in_capture(stream, "synchronize");
+    device_.forget_previous_launch();
+  }
 
   CUevent_st* make_event() override {
     auto* event = new Event;

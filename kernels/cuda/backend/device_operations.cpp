@@ -6,8 +6,10 @@
 
 #include "kernels/cuda/backend/device_matrix.h"
 #include "kernels/cuda/backend/fused_attention.h"
+#include "kernels/cuda/backend/linear_product.h"
 #include "kernels/cuda/fill_random.h"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/read_memory.h"
 #include "kernels/operation_nodes.h"
 
 namespace kvlab::cuda {
@@ -43,37 +45,6 @@ class FixedWork final : public Work {
   Launch launch_;
 };
 
-/// A linear layer. With bf16 weights its input is rounded to bf16 first, in scratch.
-class LinearProduct final : public Work {
- public:
-  LinearProduct(DeviceContext& context, ScratchMemory& rounded, const MatrixProduct& product,
-                const MatmulOperands& operands)
-      : context_(context), rounded_(rounded), product_(product), operands_(operands) {}
-
-  void prepare() override {
-    if (rounds()) rounded_.reserve(static_cast<std::size_t>(product_.n_rows * product_.n_in) * sizeof(Bf16));
-  }
-  void launch(CUstream_st* stream) override {
-    MatrixProduct product = product_;
-    MatmulOperands operands = operands_;
-    if (rounds()) {
-      launch_copy_rows(static_cast<const float*>(operands_.b), product_.x_stride, nullptr, product_.n_rows,
-                       product_.n_in, rounded_.as<Bf16>(), product_.n_in, stream);
-      operands.b = rounded_.as<Bf16>();
-      product.x_stride = product_.n_in;
-    }
-    context_.matmuls().multiply(column_major_call(product), operands, stream);
-  }
-
- private:
-  bool rounds() const { return product_.input_dtype == DType::bf16; }
-
-  DeviceContext& context_;
-  ScratchMemory& rounded_;
-  MatrixProduct product_;
-  MatmulOperands operands_;
-};
-
 std::int64_t most_queries(std::span<const SequenceSpan> seqs) {
   std::int64_t most = 0;
   for (const SequenceSpan& seq : seqs) most = std::max(most, seq.n_queries);
@@ -88,15 +59,18 @@ void check_heads(const AttentionArgs& args) {
 
 }  // namespace
 
-DeviceOperations::DeviceOperations(std::unique_ptr<Runtime> runtime, std::unique_ptr<MatmulEngine> matmuls)
+DeviceOperations::DeviceOperations(std::unique_ptr<Runtime> runtime, std::unique_ptr<MatmulEngine> matmuls,
+                                   ProductChoices choices)
     : context_(std::make_shared<DeviceContext>(std::move(runtime), std::move(matmuls))),
       mirror_(*context_, HostMirror::Uploads::at_once),
       plans_(*context_),
       copies_(context_),
       marks_(context_),
+      choices_(std::move(choices)),
       rounded_(*context_, "activations in bf16"),
       naive_(*context_),
-      fused_(*context_, "partial results of attention") {}
+      fused_(*context_, "partial results of attention"),
+      sums_(*context_, "sums of what was read") {}
 
 std::unique_ptr<Buffer> DeviceOperations::allocate(std::size_t bytes) {
   return std::make_unique<DeviceBuffer>(context_, bytes);
@@ -190,8 +164,9 @@ void DeviceOperations::matmul(const PackedMatrix& weight, const float* x, std::i
   product.y_stride = y_stride;
   product.has_bias = bias != nullptr;
   product.accumulate = accumulate;
-  issue_work(std::make_unique<LinearProduct>(*context_, rounded_, product, MatmulOperands{matrix.data(), x, bias, y}),
-             [&] { return nodes::matmul(weight, x, x_stride, n_rows, y, y_stride, accumulate); });
+  issue_work(
+      std::make_unique<LinearWork>(*context_, rounded_, choices_, product, MatmulOperands{matrix.data(), x, bias, y}),
+      [&] { return nodes::matmul(weight, x, x_stride, n_rows, y, y_stride, accumulate); });
 }
 
 void DeviceOperations::rms_norm(const float* x, std::int64_t x_stride, std::int64_t n_rows, std::int64_t width,
@@ -288,6 +263,14 @@ void DeviceOperations::argmax(const float* logits, std::int64_t stride, std::int
                               std::int32_t* ids) {
   issue([=](CUstream_st* stream) { launch_argmax(logits, stride, n_rows, n_choices, ids, stream); },
         [&] { return nodes::argmax(logits, stride, n_rows, n_choices, ids); });
+}
+
+std::string DeviceOperations::product_choices() const { return describe(choices_); }
+
+void DeviceOperations::read_memory(const void* memory, std::size_t bytes) {
+  const std::int64_t n_blocks = 2 * std::int64_t{context_->runtime().n_multiprocessors()};
+  sums_.reserve(static_cast<std::size_t>(read_memory_sums(n_blocks)) * sizeof(std::uint32_t));
+  launch_read_memory(memory, static_cast<std::int64_t>(bytes), n_blocks, sums_.as<std::uint32_t>(), context_->stream());
 }
 
 void DeviceOperations::begin_recording() { recording_ = std::make_unique<DeviceGraph>(context_); }

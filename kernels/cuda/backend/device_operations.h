@@ -10,6 +10,7 @@
 #include "kernels/cuda/backend/host_mirror.h"
 #include "kernels/cuda/backend/naive_attention.h"
 #include "kernels/cuda/backend/pinned_copies.h"
+#include "kernels/cuda/product_choice.h"
 #include "kernels/operations.h"
 
 namespace kvlab::cuda {
@@ -17,7 +18,7 @@ namespace kvlab::cuda {
 /// One caller at a time. Operations return when their work is on the stream; `download` waits for it.
 class DeviceOperations final : public Operations {
  public:
-  DeviceOperations(std::unique_ptr<Runtime> runtime, std::unique_ptr<MatmulEngine> matmuls);
+  DeviceOperations(std::unique_ptr<Runtime> runtime, std::unique_ptr<MatmulEngine> matmuls, ProductChoices choices);
 
   std::unique_ptr<Buffer> allocate(std::size_t bytes) override;
   void upload(void* to, const void* from, std::size_t bytes) override;
@@ -56,6 +57,9 @@ class DeviceOperations final : public Operations {
   void argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
               std::int32_t* ids) override;
 
+  std::string product_choices() const override;
+  void read_memory(const void* memory, std::size_t bytes) override;
+
   void begin_recording() override;
   void name_recorded(std::string_view name, std::int64_t layer) override;
   /// The graph uses this table's scratch: one caller at a time, as for operations.
@@ -77,9 +81,11 @@ class DeviceOperations final : public Operations {
   DecodePlans plans_;
   PinnedCopies copies_;
   EventMarks marks_;
+  ProductChoices choices_;
   ScratchMemory rounded_;  // [n_rows, n_in] bf16: the input of a product with bf16 weights
   NaiveScratch naive_;
   ScratchMemory fused_;
+  ScratchMemory sums_;
   std::unique_ptr<DeviceGraph> recording_;  // null: operations run
 };
 

@@ -45,6 +45,8 @@ class Preference {
 
 }  // namespace
 
+std::string cublas_version() { return std::to_string(cublasLtGetVersion()); }
+
 CublasMatmuls::CublasMatmuls(Runtime& runtime)
     : runtime_(runtime), workspace_(runtime.allocate(kWorkspaceBytes, "cuBLASLt workspace", nullptr)) {
   runtime_.synchronize(nullptr);  // other streams use the workspace

@@ -6,12 +6,16 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "kernels/cuda/backend/matmul_engine.h"
 #include "kernels/cuda/cublas/matmul_descriptors.h"
 #include "kernels/cuda/runtime.h"
 
 namespace kvlab::cuda {
+
+/// Of the library that is loaded.
+std::string cublas_version();
 
 class CublasMatmuls final : public MatmulEngine {
  public:

@@ -1,4 +1,6 @@
 // The CUDA backend as a module: loaded only when a command asks for a GPU, so that nobody else pays for its libraries.
+#include <cstdio>
+
 #include "kernels/backend_module.h"
 #include "kernels/cuda/backend/device_operations.h"
 #include "kernels/cuda/cublas/cublas_matmuls.h"
@@ -6,10 +8,13 @@
 namespace kvlab::cuda {
 namespace {
 
-std::unique_ptr<Operations> make_operations() {
+void tell(const std::string& sentence) { std::fprintf(stderr, "kvlab: %s\n", sentence.c_str()); }
+
+std::unique_ptr<Operations> make_operations(GemvSetting gemv) {
   std::unique_ptr<Runtime> runtime = make_device_runtime();
   auto matmuls = std::make_unique<CublasMatmuls>(*runtime);
-  return std::make_unique<DeviceOperations>(std::move(runtime), std::move(matmuls));
+  ProductChoices choices(gemv, product_machine(device_description(), cublas_version()), product_choices_path(), tell);
+  return std::make_unique<DeviceOperations>(std::move(runtime), std::move(matmuls), std::move(choices));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@ std::string no_obstacle() { return ""; }
 
 std::string description() { return "CUDA kernels on an emulated device: right answers, no times"; }
 
-std::unique_ptr<Operations> make_operations() {
+std::unique_ptr<Operations> make_operations(GemvSetting gemv) {
   static Device device({.counts = false});  // outlives what uses it: the module is never unloaded
-  return make_emulated_operations(device);
+  return make_emulated_operations(device, gemv);
 }
 
 }  // namespace
