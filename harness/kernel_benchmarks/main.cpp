@@ -1,4 +1,4 @@
-// kvlab-kernels: every CPU kernel by itself, under Google Benchmark.
+// kvlab-kernels: every kernel by itself, under Google Benchmark.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -6,10 +6,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "harness/devices.h"
+#include "harness/kernel_benchmarks/cuda_measuring.h"
 #include "harness/kernel_benchmarks/measuring.h"
 #include "harness/threads.h"
+#include "kernels/error.h"
 
 namespace {
 
@@ -17,13 +22,18 @@ constexpr int kWrongRequest = 2;
 constexpr int kMaxThreads = 1024;
 
 constexpr std::string_view kHelp =
-    R"(kvlab-kernels: each CPU kernel by itself, on the shapes of a layer of SmolLM2-135M and Llama 3.1 8B.
+    R"(kvlab-kernels: each kernel by itself, on the shapes of a layer of SmolLM2-135M and Llama 3.1 8B.
 
 Names are OPERATION/MODEL/.../DTYPE/cold|warm/omp:THREADS/real_time, for instance
   matmul/smollm2-135m/gate_up/rows:128/bf16/cold/omp:1/real_time
   attention_fused/llama-3.1-8b/decode/context:4096/paged/f32/warm/omp:2/real_time
 Operations: matmul attention_naive attention_fused append embed rms_norm layer_norm rope silu_multiply gelu gather_rows.
 cold: operands rotate over twice the last-level cache, so that each call reads memory. warm: the same operands again.
+
+Where a GPU can be used there are also cuda/OPERATION/MODEL/.../cold|warm/manual_time, for instance
+  cuda/gemv/llama-3.1-8b/gate_up/rows:1/bf16/own/cold/manual_time        (own|cublas: which code runs the product)
+  cuda/attention_fused/llama-3.1-8b/decode/batch:1/context:65536/paged:64/bf16/cold/manual_time
+Their calls are one recorded graph, timed by the device's clock; cold rotates over 403 MB of operands.
 
 Examples
   kvlab-kernels --benchmark_list_tests=true
@@ -39,6 +49,7 @@ Counters
                     same threads, which takes some seconds.
 
 Flags
+  --device=NAME               cpu: no CUDA entries; cuda: these alone; auto (default): both where there is a GPU
   --threads=N                 the most threads (omp:1, 2, 4 ... N); default: every core, or OMP_NUM_THREADS
   --benchmark_filter=REGEX    which benchmarks; -REGEX: all but these
   --benchmark_list_tests=true names only
@@ -64,22 +75,32 @@ int parsed_threads(std::string_view text) {
   return threads;
 }
 
-/// Takes --threads=N out of the arguments; 0 when it is not there.
-int take_threads(int& argc, char** argv) {
-  constexpr std::string_view kFlag = "--threads=";
-  int threads = 0;
+/// Takes `flag`VALUE out of the arguments; the last one counts, nothing when there is none.
+std::optional<std::string> take_value(std::string_view flag, int& argc, char** argv) {
+  std::optional<std::string> value;
   int kept = 1;
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (argument.starts_with(kFlag)) {
-      threads = parsed_threads(argument.substr(kFlag.size()));
+    if (argument.starts_with(flag)) {
+      value = argument.substr(flag.size());
     } else {
       argv[kept++] = argv[i];
     }
   }
   argc = kept;
   argv[argc] = nullptr;
-  return threads;
+  return value;
+}
+
+/// Registers what runs on `device`, as --device names it.
+void register_benchmarks(const std::string& device, int threads) {
+  if (device == "cpu" || device == "auto") kvlab::register_kernel_benchmarks(threads);
+  if (device == "cpu" || (device == "auto" && !kvlab::cuda_obstacle().empty())) return;
+  try {
+    kvlab::register_cuda_benchmarks(device == "auto" ? "cuda" : kvlab::resolve_device(device));
+  } catch (const kvlab::InputError& error) {
+    refuse(error.what());
+  }
 }
 
 /// Google Benchmark calls this, and then ends with 0, where the value of a flag is none that it knows.
@@ -96,11 +117,13 @@ int main(int argc, char** argv) {
     }
   }
   std::vector<char*> arguments(argv, argv + argc + 1);  // [argc + 1], the last one null
-  const int threads = kvlab::resolve_threads(take_threads(argc, arguments.data()));
+  const std::string device = take_value("--device=", argc, arguments.data()).value_or("auto");
+  const auto wanted_threads = take_value("--threads=", argc, arguments.data());
+  const int threads = kvlab::resolve_threads(wanted_threads ? parsed_threads(*wanted_threads) : 0);
   benchmark::Initialize(&argc, arguments.data(), refuse_value);
   if (argc > 1) refuse(fmt::format("'{}' is no flag, or its value is none", arguments[1]));
   kvlab::bind_threads(threads, argv);
-  kvlab::register_kernel_benchmarks(threads);
+  register_benchmarks(device, threads);
   if (benchmark::RunSpecifiedBenchmarks() == 0) refuse("no benchmark has such a name");
   benchmark::Shutdown();
   return 0;

@@ -9,6 +9,7 @@
 
 #include "harness/ceilings.h"
 #include "harness/kernel_benchmarks/entries.h"
+#include "harness/kernel_benchmarks/roof.h"
 #include "harness/machine.h"
 
 namespace kvlab {
@@ -16,25 +17,6 @@ namespace {
 
 constexpr double kCeilingBudgetS = 2;
 constexpr double kMemoryShare = 0.8;  // of what is available
-
-/// The roof over a call: no call that gets its operands from memory takes less time.
-struct Roof {
-  double seconds = 0;
-  std::string name;
-};
-
-Roof roof_of(const CallCost& cost, const Ceilings& ceilings) {
-  const bool reads = cost.traffic == Traffic::read;
-  const double bytes_per_s = reads ? ceilings.read_bytes_per_s : ceilings.copy_bytes_per_s;
-  const bool f32 = cost.product == DType::f32;
-  const double flops_per_s = f32 ? ceilings.gemm_flops_per_s_f32 : ceilings.gemm_flops_per_s_bf16;
-  const double memory_s = static_cast<double>(cost.bytes) / bytes_per_s;
-  const double arithmetic_s = static_cast<double>(cost.flops) / flops_per_s;
-  if (memory_s >= arithmetic_s) {
-    return {memory_s, fmt::format("of {} {:.1f} GB/s", reads ? "read" : "copy", bytes_per_s / 1e9)};
-  }
-  return {arithmetic_s, fmt::format("of {} product {:.1f} GFLOP/s", dtype_name(cost.product), flops_per_s / 1e9)};
-}
 
 /// Sets of operands to rotate over: warm one; cold enough that a set has left the last-level cache when its turn comes.
 std::int64_t sets_needed(const KernelEntry& entry, bool cold) {
@@ -75,15 +57,6 @@ class Bench {
       call_(set);
       benchmark::ClobberMemory();
     }
-  }
-
-  static void count(const CallCost& cost, const Roof& roof, benchmark::State& state) {
-    using benchmark::Counter;
-    const auto rate = Counter::kIsIterationInvariantRate;
-    if (cost.flops > 0) state.counters["flops_per_s"] = Counter(static_cast<double>(cost.flops), rate);
-    state.counters["bytes_per_s"] = Counter(static_cast<double>(cost.bytes), rate);
-    state.counters["ceiling_fraction"] = Counter(roof.seconds, rate);
-    state.SetLabel(roof.name);
   }
 
   Operations& operations(int threads) {

@@ -29,7 +29,7 @@ COLD_TOO = f"matmul/{MODEL}/qkv/rows:1/f32"
 
 
 def ask(program, *arguments):
-    return subprocess.run([program, "--threads=1", *arguments], capture_output=True, text=True)
+    return subprocess.run([program, "--device=cpu", "--threads=1", *arguments], capture_output=True, text=True)
 
 
 def positive(value):
@@ -69,7 +69,7 @@ def failures_of_flags(program):
     explained = ask(program, "--help")
     if explained.returncode != 0 or "--benchmark_filter" not in explained.stdout:
         failures.append("--help does not teach")
-    wrong = ["--no-such-flag", "word", "--threads=0", "--benchmark_min_time=abc", "--benchmark_filter=no_such_name"]
+    wrong = ["--no-such-flag", "word", "--threads=0", "--device=tpu", "--benchmark_min_time=abc", "--benchmark_filter=no_such_name"]
     for argument in wrong:
         answer = ask(program, argument)
         if answer.returncode != 2 or "error:" not in answer.stderr:
@@ -80,10 +80,29 @@ def failures_of_flags(program):
     return failures
 
 
+def failures_of_emulation(program):
+    """The CUDA entries run on an emulated device: every one goes through, and none has a time."""
+    ran = subprocess.run([program, "--device=cuda-emulated", "--benchmark_format=json"], capture_output=True, text=True)
+    if ran.returncode != 0:
+        return [f"emulated: exit code {ran.returncode}: {ran.stderr}"]
+    rows = json.loads(ran.stdout)["benchmarks"]
+    failures = [
+        f"{row['name']}: {row.get('error_message')}"
+        for row in rows
+        if row.get("error_message") != "ran; this device has no clock"
+    ]
+    for part in ["cuda/gemv/tiny/qkv/rows:3/bf16/own/cold", "cuda/gemv/tiny/down/rows:1/f32/cublas/warm",
+                 "/decode/batch:2/context:32/paged:16/bf16/cold", "/prefill/batch:1/context:32/contiguous/f32/warm"]:
+        if not any(part in row["name"] for row in rows):
+            failures.append(f"emulated: no entry {part}")
+    return failures
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
-    failures = failures_of_flags(sys.argv[1]) + failures_of_counters(sys.argv[1])
+    program = sys.argv[1]
+    failures = failures_of_flags(program) + failures_of_counters(program) + failures_of_emulation(program)
     for failure in failures:
         print("FAIL:", failure)
     if not failures:
