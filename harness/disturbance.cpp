@@ -15,8 +15,6 @@
 #include <optional>
 #include <sstream>
 
-#include "harness/nvml.h"
-
 namespace kvlab {
 namespace {
 
@@ -122,16 +120,24 @@ constexpr std::array<TimeField, 6> kTimeFields = {{{"wall_s", &Disturbance::wall
                                                    {"quota_s", &Disturbance::quota_s},
                                                    {"cpu_mhz", &Disturbance::cpu_mhz},
                                                    {"gpu_mhz", &Disturbance::gpu_mhz}}};
+// Absent in rounds that were stored before they were read.
+constexpr std::array<TimeField, 3> kGpuFields = {{{"gpu_memory_mhz", &Disturbance::gpu_memory_mhz},
+                                                  {"gpu_power_w", &Disturbance::gpu_power_w},
+                                                  {"gpu_temperature_c", &Disturbance::gpu_temperature_c}}};
 
 }  // namespace
 
-MachineLoad read_machine_load(const std::string& device) {
+MachineLoad read_machine_load(const std::string& device, const Nvml* nvml) {
   MachineLoad load = read_machine_load_below("/");
-  const Nvml* nvml = device == "cpu" ? nullptr : process_nvml();
-  const std::optional<GpuState> gpu = nvml == nullptr ? std::nullopt : nvml->read();
+  if (device == "cpu" || nvml == nullptr) return load;
+  const std::optional<GpuState> gpu = nvml->read();
   if (!gpu) return load;
   load.gpu_mhz = gpu->sm_mhz.value_or(0);
   load.gpu_slowdowns = slowdown_events(gpu->clock_events.value_or(0));
+  load.gpu_memory_mhz = gpu->memory_mhz.value_or(0);
+  load.gpu_power_w = gpu->power_w.value_or(0);
+  load.gpu_temperature_c = gpu->temperature_c.value_or(0);
+  load.gpu_clock_events = gpu->clock_events.value_or(0);
   return load;
 }
 
@@ -159,6 +165,10 @@ Disturbance disturbance_between(const MachineLoad& before, const MachineLoad& af
   disturbance.cpu_mhz = after.cpu_mhz;
   disturbance.gpu_mhz = after.gpu_mhz;
   disturbance.gpu_slowdowns = before.gpu_slowdowns | after.gpu_slowdowns;
+  disturbance.gpu_memory_mhz = after.gpu_memory_mhz;
+  disturbance.gpu_power_w = after.gpu_power_w;
+  disturbance.gpu_temperature_c = after.gpu_temperature_c;
+  disturbance.gpu_clock_events = before.gpu_clock_events | after.gpu_clock_events;
   return disturbance;
 }
 
@@ -168,6 +178,8 @@ nlohmann::ordered_json disturbance_json(const Disturbance& disturbance) {
   json["cpus"] = disturbance.cpus;
   json["thermal_events"] = disturbance.thermal_events;
   json["gpu_slowdowns"] = disturbance.gpu_slowdowns;
+  for (const TimeField& field : kGpuFields) json[field.name] = disturbance.*field.member;
+  json["gpu_clock_events"] = disturbance.gpu_clock_events;
   return json;
 }
 
@@ -177,6 +189,8 @@ Disturbance disturbance_from_json(const nlohmann::json& json) {
   json.at("cpus").get_to(disturbance.cpus);
   json.at("thermal_events").get_to(disturbance.thermal_events);
   json.at("gpu_slowdowns").get_to(disturbance.gpu_slowdowns);
+  for (const TimeField& field : kGpuFields) disturbance.*field.member = json.value(field.name, 0.0);
+  disturbance.gpu_clock_events = json.value("gpu_clock_events", std::uint64_t{0});
   return disturbance;
 }
 

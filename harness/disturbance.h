@@ -6,6 +6,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "harness/nvml.h"
+
 namespace kvlab {
 
 /// Counters at one moment. Only differences mean anything. Zero where the system does not tell.
@@ -20,11 +22,15 @@ struct MachineLoad {
   double cpu_mhz = 0;               // of the core that asks
   double gpu_mhz = 0;
   std::uint64_t gpu_slowdowns = 0;  // bits of nvml.h that hold now
+  double gpu_memory_mhz = 0;
+  double gpu_power_w = 0;
+  double gpu_temperature_c = 0;
+  std::uint64_t gpu_clock_events = 0;  // bits of nvml.h: every reason why the clock is not higher now
 };
 
 /// Takes well under a millisecond on a small machine; call it outside timed passes. `device` is the case's: a run on
-/// the CPU does not ask the GPU.
-MachineLoad read_machine_load(const std::string& device);
+/// the CPU does not ask the GPU. `nvml` may be null.
+MachineLoad read_machine_load(const std::string& device, const Nvml* nvml = process_nvml());
 /// The same below a folder that stands for "/".
 MachineLoad read_machine_load_below(const std::string& root);
 
@@ -39,6 +45,11 @@ struct Disturbance {
   double cpu_mhz = 0;               // right after the round, of the core that drove it; 0: unknown
   double gpu_mhz = 0;               // right after the round; 0: unknown, or a run on the CPU
   std::uint64_t gpu_slowdowns = 0;  // bits of nvml.h that held right before or right after the round
+  // The GPU right after the round, as gpu_mhz; 0: unknown.
+  double gpu_memory_mhz = 0;
+  double gpu_power_w = 0;
+  double gpu_temperature_c = 0;
+  std::uint64_t gpu_clock_events = 0;  // all bits of nvml.h that held right before or right after the round
 
   bool operator==(const Disturbance&) const = default;
 };

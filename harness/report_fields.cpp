@@ -152,6 +152,15 @@ void add_disturbances(ResultFields& list) {
       [](const D& d) { return measured_or_null(d.gpu_mhz); });
   put("gpu_slowdowns", "", "[rounds] Why the GPU's clock was lowered, before or after the round: [names].",
       [](const D& d) { return ordered_json(clock_event_names(d.gpu_slowdowns)); });
+  put("gpu_memory_mhz", "MHz", "[rounds] The clock of the GPU's memory right after the round; null on the CPU.",
+      [](const D& d) { return measured_or_null(d.gpu_memory_mhz); });
+  put("gpu_power_w", "W", "[rounds] The GPU's power draw right after the round; null on the CPU.",
+      [](const D& d) { return measured_or_null(d.gpu_power_w); });
+  put("gpu_temperature_c", "degrees Celsius", "[rounds] The GPU's temperature right after the round; null on the CPU.",
+      [](const D& d) { return measured_or_null(d.gpu_temperature_c); });
+  put("gpu_clock_events", "",
+      "[rounds] Every reason why the GPU's clock was not higher, before or after the round, idle among them: [names].",
+      [](const D& d) { return ordered_json(clock_event_names(d.gpu_clock_events)); });
 }
 
 void add_summary(ResultFields& list, const std::string& path, const std::string& of, Summary M::*member) {

@@ -103,8 +103,8 @@ TEST(MachineLoad, IsZeroWhereNothingIsTold) {
 }
 
 TEST(Disturbance, IsWhatLiesBetweenTwoReadings) {
-  const MachineLoad before{10, 4, 100, 5, 50, 1, 7, 3000, 1900, 0x4};
-  const MachineLoad after{12, 4, 107, 5.5, 54, 1.25, 9, 2900, 1700, 0x40};
+  const MachineLoad before{10, 4, 100, 5, 50, 1, 7, 3000, 1900, 0x4, 3200, 150, 50, 0x5};
+  const MachineLoad after{12, 4, 107, 5.5, 54, 1.25, 9, 2900, 1700, 0x40, 3100, 650, 71, 0x40};
   const Disturbance between = disturbance_between(before, after);
   EXPECT_DOUBLE_EQ(between.wall_s, 2);
   EXPECT_EQ(between.cpus, 4);
@@ -115,11 +115,19 @@ TEST(Disturbance, IsWhatLiesBetweenTwoReadings) {
   EXPECT_DOUBLE_EQ(between.cpu_mhz, 2900);
   EXPECT_DOUBLE_EQ(between.gpu_mhz, 1700);
   EXPECT_EQ(between.gpu_slowdowns, 0x44U);
+  EXPECT_DOUBLE_EQ(between.gpu_memory_mhz, 3100);
+  EXPECT_DOUBLE_EQ(between.gpu_power_w, 650);
+  EXPECT_DOUBLE_EQ(between.gpu_temperature_c, 71);
+  EXPECT_EQ(between.gpu_clock_events, 0x45U);
 }
 
 TEST(Disturbance, SurvivesJson) {
-  const Disturbance disturbance{2, 4, 0.5, 3, 0.25, 2, 2900, 1700, 0x44};
-  EXPECT_EQ(disturbance_from_json(nlohmann::json::parse(disturbance_json(disturbance).dump())), disturbance);
+  const Disturbance disturbance{2, 4, 0.5, 3, 0.25, 2, 2900, 1700, 0x44, 3100, 650, 71, 0x45};
+  nlohmann::json json = nlohmann::json::parse(disturbance_json(disturbance).dump());
+  EXPECT_EQ(disturbance_from_json(json), disturbance);
+  for (const char* later : {"gpu_memory_mhz", "gpu_power_w", "gpu_temperature_c", "gpu_clock_events"})
+    json.erase(later);
+  EXPECT_EQ(disturbance_from_json(json), (Disturbance{2, 4, 0.5, 3, 0.25, 2, 2900, 1700, 0x44})) << "an older file";
   EXPECT_THROW(disturbance_from_json(nlohmann::json{{"wall_s", 1}}), nlohmann::json::exception);
 }
 

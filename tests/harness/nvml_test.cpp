@@ -6,6 +6,9 @@
 
 #include <cstdlib>
 
+#include "harness/disturbance.h"
+#include "tests/harness/made_up_results.h"
+
 namespace kvlab {
 namespace {
 
@@ -43,7 +46,7 @@ void expect_all_values(const std::string& library) {
   EXPECT_DOUBLE_EQ(gpu->power_w.value_or(0), 512.25);
   EXPECT_DOUBLE_EQ(gpu->power_limit_w.value_or(0), 700);
   EXPECT_EQ(gpu->temperature_c, 64);
-  EXPECT_EQ(gpu->clock_events, 0x44U);
+  EXPECT_EQ(gpu->clock_events, 0x45U);
   EXPECT_EQ(gpu->ecc, true);
 }
 
@@ -70,6 +73,41 @@ TEST(Nvml, TheVisibleDeviceIsRead) {
     const Variable visible("CUDA_VISIBLE_DEVICES", absent);
     EXPECT_FALSE(nvml->read()) << absent;
   }
+}
+
+TEST(MachineLoad, OfARunOnTheGpuHasWhatNvmlTells) {
+  const auto nvml = Nvml::open(KVLAB_FAKE_NVML_LIBRARY);
+  const MachineLoad load = read_machine_load("cuda", nvml.get());
+  EXPECT_DOUBLE_EQ(load.gpu_mhz, 1755);
+  EXPECT_DOUBLE_EQ(load.gpu_memory_mhz, 3201);
+  EXPECT_DOUBLE_EQ(load.gpu_power_w, 512.25);
+  EXPECT_DOUBLE_EQ(load.gpu_temperature_c, 64);
+  EXPECT_EQ(load.gpu_clock_events, 0x45U);
+  EXPECT_EQ(load.gpu_slowdowns, 0x44U) << "idle is no slowdown";
+}
+
+TEST(MachineLoad, OfARunOnTheCpuOrWithoutNvmlHasNothingOfTheGpu) {
+  const auto nvml = Nvml::open(KVLAB_FAKE_NVML_LIBRARY);
+  for (const MachineLoad& load : {read_machine_load("cpu", nvml.get()), read_machine_load("cuda", nullptr)}) {
+    EXPECT_EQ(load.gpu_mhz, 0);
+    EXPECT_EQ(load.gpu_power_w, 0);
+    EXPECT_EQ(load.gpu_clock_events, 0U);
+  }
+}
+
+/// A row of a report as it is when the GPU ran it.
+TEST(ReportRow, HasTheGpuOfEveryRound) {
+  const auto nvml = Nvml::open(KVLAB_FAKE_NVML_LIBRARY);
+  const MachineLoad load = read_machine_load("cuda", nvml.get());
+  CaseResult result = made_up::ok_result(2);
+  result.disturbances = {disturbance_between(load, load), Disturbance{}};
+  const nlohmann::ordered_json row = result_json(result, testing_shapes::toy(), made_up::ceilings())["disturbance"];
+  EXPECT_EQ(row["gpu_mhz"].dump(), "[1755.0,null]");
+  EXPECT_EQ(row["gpu_memory_mhz"].dump(), "[3201.0,null]");
+  EXPECT_EQ(row["gpu_power_w"].dump(), "[512.25,null]");
+  EXPECT_EQ(row["gpu_temperature_c"].dump(), "[64.0,null]");
+  EXPECT_EQ(row["gpu_clock_events"].dump(), R"json([["idle","power cap","heat (hw)"],[]])json");
+  EXPECT_EQ(row["gpu_slowdowns"].dump(), R"json([["power cap","heat (hw)"],[]])json");
 }
 
 TEST(ClockEvents, HaveNames) {

@@ -73,7 +73,7 @@ int nvmlDeviceGetCurrentClocksThrottleReasons(void* handle, unsigned long long* 
 int nvmlDeviceGetCurrentClocksEventReasons(void* handle, unsigned long long* bits) {
 #endif
   unsigned low = 0;
-  const int status = tell(handle, &low, 0x4 | 0x40);
+  const int status = tell(handle, &low, 0x1 | 0x4 | 0x40);
   *bits = low;
   return status;
 }
