@@ -24,6 +24,7 @@
 #include "harness/numbers.h"
 #include "harness/threads.h"
 #include "kernels/error.h"
+#include "model/profiler_range.h"
 #include "variants/registry.h"
 
 namespace kvlab {
@@ -217,6 +218,14 @@ void add_run(CLI::App& app, Chosen& chosen) {
   add_text(command, "--prompt-file", request->prompt_file,
            "text whose first tokens are the prompt; default: seeded ids")
       ->type_name("FILE");
+  const auto set_profile = [request](const std::string& text) { request->profile = parse_profile_window(text); };
+  command
+      .add_option_function<std::string>("--profile", set_profile,
+                                        "what a profiler should record: prefill, or decode:A..B, the decode steps A to "
+                                        "B; one round, no report (docs/profiling.md)")
+      ->type_name("WINDOW");
+  add_switch(command, "--kernel-times", request->kernel_times,
+             "time by GPU kernel in one round, by CUPTI, instead of a report (docs/profiling.md)");
   add_json(command, request->json);
   add_quiet(command, request->quiet);
   add_variant(command, request->model);
@@ -397,7 +406,7 @@ int parse_and_run(CLI::App& app, Chosen& chosen, int argc, char** argv) {
 int run_command_line(int argc, char** argv) {
   CLI::App app(std::string(program_help()), "kvlab");
   app.footer("\n" + std::string(program_examples()));
-  app.set_version_flag("--version", kVersion);
+  app.set_version_flag("--version", fmt::format("{}\nNVTX ranges for profilers: {}", kVersion, nvtx_version()));
   app.require_subcommand(1);
   Chosen chosen;
   chosen.argv.assign(argv, argv + argc);

@@ -14,6 +14,7 @@
 
 #include "build_info.h"
 #include "harness/report_fields.h"
+#include "model/profiler_range.h"
 
 namespace kvlab {
 namespace {
@@ -31,6 +32,7 @@ std::vector<Library> library_versions() {
        fmt::format("{}.{}.{}", NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH)},
       {"OpenSSL", OpenSSL_version(OPENSSL_VERSION_STRING)},
       {"PCRE2", fmt::format("{}.{}", PCRE2_MAJOR, PCRE2_MINOR)},
+      {"NVTX", nvtx_version()},
   };
 }
 
@@ -178,7 +180,8 @@ const std::vector<FieldOf<Environment>>& environment_fields() {
        [](const E& e) { return text_or_null(e.git_sha); }},
       {{"environment.git_dirty", "", measured, "Whether tracked files differed from that commit."}, dirty_json},
       {{"environment.argv", "", configured, "The command line."}, [](const E& e) { return ordered_json(e.argv); }},
-      {{"environment.libraries", "", measured, "Version of each library, by name."}, libraries_json},
+      {{"environment.libraries", "", measured, "Version of each library, by name; NVTX is none in a build without it."},
+       libraries_json},
       {{"environment.clocks.governor", "", measured, "Frequency governor of core 0; null where the system hides it."},
        [](const E& e) { return text_or_null(e.machine.governor); }},
       {{"environment.clocks.cpu_mhz", "MHz", measured, "Clock of core 0; null where the system hides it."},

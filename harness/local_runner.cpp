@@ -16,6 +16,7 @@
 #include "harness/memory_plan.h"
 #include "harness/report.h"
 #include "harness/workspace_accounting.h"
+#include "model/profiler_range.h"
 
 namespace kvlab {
 
@@ -43,6 +44,7 @@ LocalRunner::LocalRunner(RunnerSetup setup, FaultPlan faults) : setup_(std::move
 
 CaseOutcome LocalRunner::check(const Case& spec) {
   return attempt([&](CaseOutcome& outcome) {
+    const ProfilerRange range("output check");
     refuse_what_does_not_fit(spec);
     RoundOptions options;
     options.nan_logits = faults_.strike(spec, std::nullopt);
@@ -68,16 +70,28 @@ CaseOutcome LocalRunner::round(const Case& spec, std::int64_t number) {
     const WorkloadTokens workload = tokens(spec);
     Transformer& transformer = session_->transformer(spec.variant);
     if (!warm(spec)) {
+      const ProfilerRange range("warm-up");
       run_round(transformer, spec, workload, options);
       warm_.push_back(spec);
     }
     const MachineLoad before = read_machine_load(spec.device);
+    const ProfilerRange range("round", number + 1);
     Round round = run_round(transformer, spec, workload, options);
     round.transfers.load = session_->load_transfers(spec.variant);
     round.gemv = session_->operations().product_choices();
     round.disturbance = disturbance_between(before, read_machine_load(spec.device));
     outcome.output = output_of(round, workload);
     outcome.round = std::move(round);
+  });
+}
+
+CaseOutcome LocalRunner::watched_round(const Case& spec, PassWatcher& watcher) {
+  return attempt([&](CaseOutcome& outcome) {
+    const ProfilerRange range("watched round");
+    RoundOptions options;
+    options.n_choices = choosable_ids(session_->checkpoint());
+    options.watcher = &watcher;
+    outcome.round = run_round(session_->transformer(spec.variant), spec, tokens(spec), options);
   });
 }
 

@@ -20,7 +20,12 @@ class LocalRunner : public CaseRunner {
 
   CaseOutcome check(const Case& spec) override;
   CaseOutcome round(const Case& spec, std::int64_t number) override;
+  /// A round of a checked case that `watcher` hears. Its times are no measurement.
+  CaseOutcome watched_round(const Case& spec, PassWatcher& watcher);
   Ceilings ceilings(double budget_s) override;
+
+  /// Of the session that `check` opened.
+  Operations& operations() { return session_->operations(); }
 
  private:
   /// Opens what is needed, then does `work`; what that throws becomes the outcome's status.

@@ -11,6 +11,7 @@
 
 #include "harness/interrupt.h"
 #include "harness/progress.h"
+#include "model/profiler_range.h"
 #include "model/sampling/sampler.h"
 
 namespace kvlab {
@@ -20,6 +21,7 @@ namespace {
 /// The greedy id of every sequence, or the forced ones: [batch]. `Model` is a Decoder or stands for one.
 template <typename Model>
 std::vector<std::int32_t> choose(const Model& model, Sampler& sampler, const RoundOptions& options, std::size_t step) {
+  const ProfilerRange range("choose tokens");
   std::vector<std::int32_t> ids;
   for (std::int64_t seq = 0; seq < model.n_seqs(); ++seq) {
     const std::vector<float> spoilt(options.nan_logits ? model.logits(seq).size() : 0, std::nanf(""));
@@ -69,6 +71,7 @@ class DeviceChooser {
 };
 
 std::vector<std::int32_t> choose(DeviceChooser& model, Sampler&, const RoundOptions&, std::size_t) {
+  const ProfilerRange range("choose tokens");
   return model.take_choices();
 }
 
@@ -78,7 +81,9 @@ void record(Round& round, const std::vector<std::int32_t>& ids, const WorkCounte
   for (std::size_t seq = 0; seq < ids.size(); ++seq) round.tokens[seq].push_back(ids[seq]);
   round.step_rows.push_back(work.kv_projection_rows);
   round.step_dots.push_back(work.attention_dots.front());
-  if (options.after_pass) options.after_pass(static_cast<std::int64_t>(round.step_rows.size()) - 1, decoder);
+  const auto pass = static_cast<std::int64_t>(round.step_rows.size()) - 1;
+  if (options.after_pass) options.after_pass(pass, decoder);
+  if (options.watcher != nullptr) options.watcher->after_pass(pass);
 }
 
 /// The decode steps of a round, each timed by itself. `ids` are the first token of every sequence; `keep(ids)` sees
@@ -89,6 +94,7 @@ std::vector<double> timed_steps(Model& model, Sampler& sampler, const RoundOptio
   std::vector<double> step_s;
   for (std::int64_t step = 1; step < gen_tokens; ++step) {
     stop_if_interrupted();
+    if (options.watcher != nullptr) options.watcher->before_pass(step);
     const Stopwatch step_watch;
     model.decode(ids);
     ids = choose(model, sampler, options, static_cast<std::size_t>(step));
@@ -135,6 +141,7 @@ Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens
   }
 
   stop_if_interrupted();
+  if (options.watcher != nullptr) options.watcher->before_pass(0);
   const Stopwatch prefill_watch;
   const Transfers before_prefill = transformer.ops().transfers();
   decoder.prefill(tokens.prompt);
@@ -156,7 +163,8 @@ Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens
     record(round, chosen, work, decoder, options);
   };
   if (device_chooses) {
-    DeviceChooser chooser(decoder, workload.gen_tokens - 1, !options.after_pass);
+    const bool ahead = !options.after_pass && options.watcher == nullptr;  // else a pass has to end before the next
+    DeviceChooser chooser(decoder, workload.gen_tokens - 1, ahead);
     round.step_s = timed_steps(chooser, sampler, options, workload.gen_tokens, ids,
                                [&](const auto& chosen) { keep(chosen, chooser.last_work()); });
   } else {
@@ -170,6 +178,7 @@ Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens
 }
 
 std::vector<double> time_empty_steps(std::int64_t n_steps) {
+  const ProfilerRange range("empty steps");
   EmptyModel model;
   Sampler sampler(1);
   RoundOptions options;

@@ -33,10 +33,19 @@ struct Round {
   double total_s() const;
 };
 
+/// Hears where a round is, outside its timed parts. Pass 0 is the prefill of the measured prompt, pass i decode step i.
+class PassWatcher {
+ public:
+  virtual ~PassWatcher() = default;
+  virtual void before_pass(std::int64_t pass) = 0;
+  virtual void after_pass(std::int64_t pass) = 0;
+};
+
 struct RoundOptions {
   std::int64_t n_choices = 0;                                      // ids at or above it are never chosen
   const std::vector<std::vector<std::int32_t>>* forced = nullptr;  // [batch][>= gen_tokens]: fed instead of the choice
   std::function<void(std::int64_t, const Decoder&)> after_pass;    // (pass, decoder), outside the timed part
+  PassWatcher* watcher = nullptr;                                  // null: nobody
   bool nan_logits = false;                                         // a planted fault (harness/isolation/fault.h)
 };
 

@@ -156,6 +156,11 @@ class Operations {
   /// Names the operations recorded since the last call: what the model calls them, and their layer. Else does nothing.
   virtual void name_recorded(std::string_view name, std::int64_t layer);
   virtual std::unique_ptr<RecordedGraph> end_recording();
+
+  /// An attached profiler records from here to stop_profiler, which waits for what was issued in between. Nothing on a
+  /// backend that no profiler knows.
+  virtual void start_profiler() {}
+  virtual void stop_profiler() {}
 };
 
 /// The CPU backend (oneDNN, Highway, OpenMP) on `n_threads` threads (>= 1; else InputError). One caller at a time. It

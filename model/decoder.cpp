@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <deque>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 
 #include "kernels/error.h"
+#include "model/profiler_range.h"
 #include "model/recorded_step.h"
 
 namespace kvlab {
@@ -213,6 +215,7 @@ struct Decoder::State {
   WorkCounters last_work;
   WorkCounters total_work;
   std::int64_t workspace_bytes = 0;
+  std::int64_t n_decode_steps = 0;  // since the last prefill
   StepObserver* observer = nullptr;
   std::unique_ptr<RecordedStep> recorded;  // null: operations run as they come
 };
@@ -242,6 +245,7 @@ void Decoder::prefill(std::span<const std::vector<std::int32_t>> prompts) {
   State& state = *state_;
   state.begin_call();
   std::int64_t longest = 0;
+  std::int64_t n_tokens = 0;
   for (std::size_t seq = 0; seq < prompts.size(); ++seq) {
     const auto n = static_cast<std::int64_t>(prompts[seq].size());
     if (n == 0) throw InputError(fmt::format("the prompt of sequence {} is empty", seq));
@@ -250,10 +254,15 @@ void Decoder::prefill(std::span<const std::vector<std::int32_t>> prompts) {
                                    state.lengths[seq], state.transformer.config().name, state.capacity));
     }
     longest = std::max(longest, n);
+    n_tokens += n;
   }
+  const ProfilerRange range("prefill", n_tokens, "tokens");
+  state.n_decode_steps = 0;
   const bool chunked = state.variant.prefill_chunk > 0 && state.cache->keeps_tokens();
   const std::int64_t chunk = chunked ? state.variant.prefill_chunk : longest;
   for (std::int64_t begin = 0; begin < longest; begin += chunk) {
+    std::optional<ProfilerRange> chunk_range;
+    if (chunk < longest) chunk_range.emplace("chunk from token", begin);
     Pass pass;
     for (std::size_t seq = 0; seq < prompts.size(); ++seq) {
       const std::span<const std::int32_t> prompt = prompts[seq];
@@ -270,6 +279,7 @@ void Decoder::prefill(std::span<const std::vector<std::int32_t>> prompts) {
 
 void Decoder::decode(std::span<const std::int32_t> tokens) {
   State& state = *state_;
+  const ProfilerRange range("decode step", ++state.n_decode_steps);
   state.begin_call();
   Pass pass;
   for (std::size_t seq = 0; seq < tokens.size(); ++seq) {
@@ -286,6 +296,7 @@ void Decoder::decode_chosen() {
     decode(state.in_flight.empty() ? state.taken : state.ids_of(*state.in_flight.back()));
     return;
   }
+  const ProfilerRange range("decode step", ++state.n_decode_steps);
   state.begin_call();
   Pass pass;
   constexpr std::int32_t kOnTheDevice = 0;

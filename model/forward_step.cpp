@@ -123,6 +123,7 @@ void ForwardStep::finish_counting() {
 
 void ForwardStep::embed() {
   const PackedWeights& weights = context_.weights;
+  const ProfilerRange operation("embedding");
   const std::int32_t* ids = input_.chosen == nullptr ? input_.tokens.data() : input_.chosen;
   ops_.embed(*weights.token_embedding, std::span(ids, input_.tokens.size()), rows_.residual, false);
   std::int64_t tables = 1;
@@ -133,10 +134,11 @@ void ForwardStep::embed() {
   const std::int64_t bytes = tables * n_tokens_ * hidden_ * static_cast<std::int64_t>(weight_element_bytes_);
   work_.weight_bytes += bytes;
   noted_weight_bytes_ += bytes;
-  note("embedding", "X", {n_tokens_, hidden_});
+  note(operation, "X", {n_tokens_, hidden_});
 }
 
 void ForwardStep::layer(std::int64_t l) {
+  const ProfilerRange range("layer", l);
   layer_ = l;
   const PackedLayer& weights = context_.weights.layers[static_cast<std::size_t>(l)];
   const QueryRows queries = project_and_append(weights);
@@ -147,10 +149,12 @@ void ForwardStep::layer(std::int64_t l) {
 
 ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weights) {
   Workspace& workspace = context_.workspace;
+  ProfilerRange operation("attention norm");
   float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
   norm(rows_.residual, n_tokens_, weights.attention_norm, weights.attention_norm_bias, normed);
-  note("attention norm", "normed", {n_tokens_, hidden_});
+  note(operation, "normed", {n_tokens_, hidden_});
 
+  operation.next("QKV projection");
   const bool is_last = layer_ == config_.n_layers - 1;
   const bool prunes = prune_ && is_last;
   float* row = workspace.floats(Scratch::qkv, n_tokens_ * qkv_width_);  // Q heads, K heads, V heads
@@ -174,16 +178,17 @@ ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weight
     rotate(row, qkv_width_, n_tokens_, config_.n_heads, weights.q_norm, input_.positions.data());
   }
   rotate(k, qkv_width_, n_tokens_, config_.n_kv_heads, weights.k_norm, input_.positions.data());
-  note("QKV projection", "Q", {rows_.n, q_width_});
-  note_part("QKV projection", "K", {n_tokens_, kv_width_});
-  note_part("QKV projection", "V", {n_tokens_, kv_width_});
+  note(operation, "Q", {rows_.n, q_width_});
+  note_part(operation, "K", {n_tokens_, kv_width_});
+  note_part(operation, "V", {n_tokens_, kv_width_});
 
+  operation.next("append");
   const std::int64_t written = cache_.append(ops_, layer_, {prunes ? nullptr : row, k, k + kv_width_, qkv_width_});
   work_.kv_write_bytes += written;
   noted_kv_write_bytes_ += written;
   if (cache_.keeps_tokens()) {
-    note("append", "K cache", {input_.seqs.front().kv_len, kv_width_});
-    note_part("append", "V cache", {input_.seqs.front().kv_len, kv_width_});
+    note(operation, "K cache", {input_.seqs.front().kv_len, kv_width_});
+    note_part(operation, "V cache", {input_.seqs.front().kv_len, kv_width_});
   }
   return queries;
 }
@@ -231,6 +236,7 @@ void ForwardStep::keep_logit_rows(const float* normed) {
 }
 
 void ForwardStep::attend(const QueryRows& queries) {
+  ProfilerRange operation("attention");
   AttentionArgs args;
   args.q = queries.q;
   args.q_stride = queries.stride;
@@ -249,15 +255,16 @@ void ForwardStep::attend(const QueryRows& queries) {
   } else {
     count_attention(args, attention);
   }
-  note_part("attention", "Q (a head)", {rows_.n, config_.head_dim});
-  note_part("attention", "K, V (a head)", {rows_.spans.front().kv_len, config_.head_dim});
-  note_part("attention", "scores (a head)", {rows_.n, rows_.spans.front().kv_len});
-  note_part("attention", "head out", {rows_.n, config_.head_dim});
-  note("attention", "heads joined", {rows_.n, q_width_});
+  note_part(operation, "Q (a head)", {rows_.n, config_.head_dim});
+  note_part(operation, "K, V (a head)", {rows_.spans.front().kv_len, config_.head_dim});
+  note_part(operation, "scores (a head)", {rows_.n, rows_.spans.front().kv_len});
+  note_part(operation, "head out", {rows_.n, config_.head_dim});
+  note(operation, "heads joined", {rows_.n, q_width_});
 
+  operation.next("output projection + residual");
   const PackedLinear& output = context_.weights.layers[static_cast<std::size_t>(layer_)].attention_output;
   multiply(*output.weight, output.bias, args.out, rows_.n, rows_.residual, hidden_, true);
-  note("output projection + residual", "projected", {rows_.n, hidden_});
+  note(operation, "projected", {rows_.n, hidden_});
 }
 
 void ForwardStep::count_attention(const AttentionArgs& args, const AttentionWork& attention) {
@@ -280,31 +287,37 @@ void ForwardStep::count_attention(const AttentionArgs& args, const AttentionWork
 
 void ForwardStep::mlp(const PackedLayer& weights) {
   Workspace& workspace = context_.workspace;
+  ProfilerRange operation("MLP norm");
   float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
   norm(rows_.residual, rows_.n, weights.mlp_norm, weights.mlp_norm_bias, normed);
-  note("MLP norm", "normed", {rows_.n, hidden_});
+  note(operation, "normed", {rows_.n, hidden_});
 
+  operation.next(config_.family == Family::llama ? "MLP gate and up projection" : "MLP up projection");
   const std::int64_t up_width = weights.up.weight->n_out();
   float* up = workspace.floats(Scratch::up, n_tokens_ * up_width);
   multiply(*weights.up.weight, weights.up.bias, normed, rows_.n, up, up_width, false);
   float* activated = up;
   if (config_.family == Family::llama) {
-    note("MLP gate and up projection", "gate, up", {rows_.n, up_width});
+    note(operation, "gate, up", {rows_.n, up_width});
+    operation.next("SwiGLU");
     activated = workspace.floats(Scratch::activated, n_tokens_ * config_.ffn_hidden);
     ops_.silu_multiply(up, rows_.n, config_.ffn_hidden, activated);
-    note("SwiGLU", "MLP", {rows_.n, config_.ffn_hidden});
+    note(operation, "MLP", {rows_.n, config_.ffn_hidden});
   } else {
-    note("MLP up projection", "MLP", {rows_.n, up_width});
+    note(operation, "MLP", {rows_.n, up_width});
+    operation.next("GELU");
     ops_.gelu(up, rows_.n * up_width);
-    note("GELU", "MLP", {rows_.n, up_width});
+    note(operation, "MLP", {rows_.n, up_width});
   }
+  operation.next("MLP down projection + residual");
   multiply(*weights.down.weight, weights.down.bias, activated, rows_.n, rows_.residual, hidden_, true);
-  note("MLP down projection + residual", "block out", {rows_.n, hidden_});
+  note(operation, "block out", {rows_.n, hidden_});
 }
 
 void ForwardStep::head() {
   const auto n = static_cast<std::int64_t>(input_.logit_rows.size());
   Workspace& workspace = context_.workspace;
+  ProfilerRange operation("final norm");
   const float* rows = rows_.residual;
   if (rows_.n != n) {
     float* gathered = workspace.floats(Scratch::kept_residual, n * hidden_);
@@ -313,9 +326,10 @@ void ForwardStep::head() {
   }
   float* normed = workspace.floats(Scratch::normed, n * hidden_);
   norm(rows, n, context_.weights.final_norm, context_.weights.final_norm_bias, normed);
-  note("final norm", "normed", {n, hidden_});
+  note(operation, "normed", {n, hidden_});
+  operation.next("LM head");
   multiply(*context_.weights.lm_head, {}, normed, n, logits_, config_.vocab_size, false);
-  note("LM head", "logits", {n, config_.vocab_size});
+  note(operation, "logits", {n, config_.vocab_size});
 }
 
 void ForwardStep::norm(const float* x, std::int64_t n, const PackedVector& weight, const PackedVector& bias, float* y) {
@@ -348,9 +362,10 @@ void ForwardStep::use(const PackedVector& vector) {
 }
 
 /// Reports a tensor with the FLOPs and bytes counted since the last such report.
-void ForwardStep::note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
-  if (recording_) ops_.name_recorded(name, layer_);
-  report({name, layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_,
+void ForwardStep::note(const ProfilerRange& operation, std::string_view tensor,
+                       std::initializer_list<std::int64_t> shape) {
+  if (recording_) ops_.name_recorded(operation.name(), layer_);
+  report({operation.name(), layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_,
           noted_kv_read_bytes_, noted_kv_write_bytes_});
   noted_flops_ = 0;
   noted_weight_bytes_ = 0;
@@ -359,8 +374,9 @@ void ForwardStep::note(std::string_view name, std::string_view tensor, std::init
 }
 
 /// Reports a tensor that is a part of another, which carries the counts.
-void ForwardStep::note_part(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape) {
-  report({name, layer_, tensor, std::vector<std::int64_t>(shape), 0, 0, 0, 0});
+void ForwardStep::note_part(const ProfilerRange& operation, std::string_view tensor,
+                            std::initializer_list<std::int64_t> shape) {
+  report({operation.name(), layer_, tensor, std::vector<std::int64_t>(shape), 0, 0, 0, 0});
 }
 
 void ForwardStep::report(const OperationRecord& record) const {

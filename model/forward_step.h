@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/packed_weights.h"
+#include "model/profiler_range.h"
 #include "model/transformer.h"
 #include "model/workspace.h"
 
@@ -90,8 +91,8 @@ class ForwardStep {
   void multiply(const PackedMatrix& weight, const PackedVector& bias, const float* x, std::int64_t n, float* y,
                 std::int64_t y_stride, bool accumulate);
   void use(const PackedVector& vector);
-  void note(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape);
-  void note_part(std::string_view name, std::string_view tensor, std::initializer_list<std::int64_t> shape);
+  void note(const ProfilerRange& operation, std::string_view tensor, std::initializer_list<std::int64_t> shape);
+  void note_part(const ProfilerRange& operation, std::string_view tensor, std::initializer_list<std::int64_t> shape);
   void report(const OperationRecord& record) const;
 
   ForwardContext context_;

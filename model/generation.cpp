@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/error.h"
+#include "model/profiler_range.h"
 
 namespace kvlab {
 namespace {
@@ -116,8 +117,10 @@ std::int32_t Generation::choose() {
   if (on_device(decoder_)) {
     ahead_ = may_run_ahead();
     if (ahead_) decoder_.decode_chosen();  // before anybody knows the choice: the device need not wait for the host
+    const ProfilerRange range("choose token");
     return decoder_.take_choices().front();
   }
+  const ProfilerRange range("choose token");
   return sampler_.choose(decoder_.logits(0), n_choosable(decoder_, tokenizer_), settings_.sampling);
 }
 

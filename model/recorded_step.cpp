@@ -1,5 +1,7 @@
 #include "model/recorded_step.h"
 
+#include "model/profiler_range.h"
+
 namespace kvlab {
 
 WorkCounters RecordedStep::run(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune,
@@ -7,6 +9,7 @@ WorkCounters RecordedStep::run(const ForwardContext& context, const StepInput& i
   if (graph_ != nullptr && step_->serves(context, input, cache, prune, logits)) {
     step_->take(input);
   } else {
+    const ProfilerRange range("record graph");
     graph_.reset();
     context.workspace.begin_step();
     step_ = std::make_unique<ForwardStep>(context, input, cache, prune, logits);
@@ -14,7 +17,10 @@ WorkCounters RecordedStep::run(const ForwardContext& context, const StepInput& i
     activation_bytes_ = context.workspace.step_bytes();
     ++n_recorded_;
   }
-  graph_->run();
+  {
+    const ProfilerRange range("graph replay");
+    graph_->run();
+  }
   return step_->count(*graph_);
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/profile_window.h"
 #include "kernels/gemv_setting.h"
 #include "model/generation.h"
 #include "variants/variant.h"
@@ -61,6 +62,8 @@ struct RunRequest {
   std::string prompt_file;  // "": seeded ids
   std::string json;
   bool quiet = false;
+  std::optional<ProfileWindow> profile;  // nothing: a measured run
+  bool kernel_times = false;             // instead of a measured run
   std::vector<std::string> argv;
 };
 int run_run(const RunRequest& request);

@@ -8,9 +8,11 @@
 #include "harness/commands/commands.h"
 #include "harness/devices.h"
 #include "harness/interrupt.h"
+#include "harness/kernel_times_run.h"
 #include "harness/local_runner.h"
 #include "harness/measured_report.h"
 #include "harness/output_file.h"
+#include "harness/profiled_run.h"
 #include "harness/progress.h"
 #include "harness/report.h"
 #include "harness/threads.h"
@@ -54,8 +56,11 @@ RoundPolicy exactly(std::int64_t rounds) {
 
 int run_run(const RunRequest& request) {
   if (request.quiet) Progress::silence();
-  OutputFile json("--json", request.json);
   std::vector<MeasuredCase> cases = {requested_case(request)};
+  if (request.kernel_times && request.profile) throw InputError("--kernel-times and --profile are runs of their own");
+  if (request.kernel_times) return run_kernel_times(request, cases.front().result.spec);
+  if (request.profile) return run_profiled(request, cases.front().result.spec);
+  OutputFile json("--json", request.json);
   const auto make_runner = [&](const Case& spec) {
     return std::make_unique<LocalRunner>(
         RunnerSetup{spec.model, spec.device, spec.threads, spec.seed, request.prompt_file, request.model.gemv});

@@ -1,4 +1,5 @@
 // The runtime services of a real device, call by call.
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 
 #include <stdexcept>
@@ -116,6 +117,15 @@ class DeviceRuntime : public Runtime {
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
     return std::make_unique<DeviceGraph>(graph);
+  }
+
+  void start_profiler() override {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    check(cudaProfilerStart(), "cudaProfilerStart");
+  }
+  void stop_profiler() override {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");
+    check(cudaProfilerStop(), "cudaProfilerStop");
   }
 
  private:

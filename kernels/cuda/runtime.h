@@ -65,6 +65,10 @@ class Runtime {
   /// From here to end_capture, work of the stream (not the default one) is recorded instead of done.
   virtual void begin_capture(CUstream_st* stream) = 0;
   virtual std::unique_ptr<Graph> end_capture(CUstream_st* stream) = 0;
+
+  /// Waits for all work of the device, then has an attached profiler begin or end its record.
+  virtual void start_profiler() = 0;
+  virtual void stop_profiler() = 0;
 };
 
 /// Why there is no device to use, or "" when there is one.

@@ -154,6 +154,13 @@ class EmulatedRuntime : public Runtime {
     return std::make_unique<EmulatedGraph>(std::exchange(Stream::of(stream)->recorded, {}));
   }
 
+  void start_profiler() override {
+    if (std::exchange(profiling_, true)) throw EmulationError("start_profiler: it runs already");
+  }
+  void stop_profiler() override {
+    if (!std::exchange(profiling_, false)) throw EmulationError("stop_profiler: it does not run");
+  }
+
  private:
   /// What a device would refuse, or leave to another moment than the graph's.
   static void refuse_in_capture(CUstream_st* stream, const char* call) {
@@ -172,6 +179,7 @@ class EmulatedRuntime : public Runtime {
 
   Device& device_;
   Transfers transfers_;
+  bool profiling_ = false;
   std::set<Stream*> streams_;
   std::set<Event*> events_;
 };

@@ -65,6 +65,9 @@ class DeviceOperations final : public Operations {
   /// The graph uses this table's scratch: one caller at a time, as for operations.
   std::unique_ptr<RecordedGraph> end_recording() override;
 
+  void start_profiler() override { context_->runtime().start_profiler(); }
+  void stop_profiler() override { context_->runtime().stop_profiler(); }
+
  private:
   /// Where this operation's host arrays are copied.
   HostMirror& mirror() { return recording_ == nullptr ? mirror_ : recording_->mirror(); }
