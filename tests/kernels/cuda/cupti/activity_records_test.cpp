@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 
 namespace kvlab::cuda {
@@ -94,7 +95,7 @@ TEST(CuptiModule, MakesATraceThatNamesTheCallThatFailsWithoutADriver) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   if (driver != nullptr) GTEST_SKIP() << "there is a driver here";
   try {
-    KernelTrace* trace = make();
+    const std::unique_ptr<KernelTrace> trace(make());
     trace->start();
     FAIL() << "started without a driver";
   } catch (const std::runtime_error& error) {
