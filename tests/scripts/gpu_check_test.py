@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""scripts/gpu_check.sh --run, in a made-up bundle whose programs are stand-ins: order, time, statuses, refusals."""
+
+import os
+import shutil
+import stat
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+STAND_IN = """#!/bin/bash
+# notes how it was called; a sweep leaves a report
+echo "$(basename "$0") $*" >>"$CALLS"
+case "$*" in
+  *"--model toy"*) [ -z "$NO_GPU" ] || { echo "kvlab: --device cuda: no NVIDIA driver" >&2; exit 2; } ;;
+  sweep*)
+    while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
+    mkdir -p "$out"; echo '{"schema": "kvlab.report/1"}' >"$out/report.json" ;;
+  ceilings*) [ -z "$SLOW" ] || sleep "$SLOW" ;;
+esac
+echo "done with $1"
+"""
+
+
+class Bundle:
+    """An unpacked bundle below a folder of its own."""
+
+    def __init__(self, folder):
+        self.root = Path(folder) / "kvlab-gpu-check"
+        (self.root / "bin").mkdir(parents=True)
+        (self.root / "lib").mkdir()
+        shutil.copytree(SOURCE / "scripts/gpu_check", self.root / "gpu_check")
+        shutil.copy(SOURCE / "scripts/gpu_check.sh", self.root)
+        shutil.copytree(SOURCE / "configs", self.root / "configs")
+        (self.root / "VERSION").write_text("git 0123\n")
+        (self.root / "cuda_libraries.txt").write_text("libcublasLt.so.99\n")
+        self.cuda = Path(folder) / "cuda"
+        self.cuda.mkdir()
+        (self.cuda / "libcublasLt.so.99").touch()
+        self.calls = Path(folder) / "calls"
+        self.out = Path(folder) / "out"
+        for name in ("kvlab", "kvlab-kernels", "kernels_backend_test", "kernels_cuda_device_conformance_test"):
+            self.program(name, STAND_IN)
+
+    def program(self, name, text):
+        path = self.root / "bin" / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def run(self, *arguments, **environment):
+        environment = {"PATH": os.environ["PATH"], "LD_LIBRARY_PATH": str(self.cuda), "CALLS": str(self.calls)} | environment
+        return subprocess.run([self.root / "gpu_check.sh", "--run", "--out", self.out, *arguments], env=environment,
+                              capture_output=True, text=True, timeout=120, check=False)
+
+    def called(self):
+        return [line.split()[:2] for line in self.calls.read_text().splitlines()]
+
+
+class GpuCheck(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.bundle = Bundle(folder.name)
+
+    def row(self, result, name):
+        rows = [line for line in result.stdout.splitlines() if line.startswith(name + " ")]
+        self.assertEqual(len(rows), 1, result.stdout)
+        return rows[0]
+
+    def test_goes_down_the_list_in_order_of_value(self):
+        result = self.bundle.run("--minutes", "20")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        steps = [line.split()[0] for line in result.stdout.splitlines() if " s  " in line]
+        self.assertEqual(steps, ["primitives", "kernels", "ceilings", "kernel-benchmarks", "gpu-decode", "gpu-prefill",
+                                 "torch-attention", "dram-bytes"])
+        self.assertIn("not here", self.row(result, "dram-bytes"))
+        self.assertEqual([name for name, _ in self.bundle.called()][-5:],
+                         ["kernels_backend_test", "kvlab", "kvlab-kernels", "kvlab", "kvlab"])
+        files = sorted(path.name for path in self.bundle.out.iterdir())
+        self.assertEqual(files, ["gpu-decode.json", "gpu-prefill.json", "log.txt"])
+
+    def test_leaves_out_what_does_not_fit_and_says_so(self):
+        result = self.bundle.run("--minutes", "1")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("ok", self.row(result, "primitives"))
+        self.assertIn("left out", self.row(result, "gpu-decode"))
+        self.assertRegex(self.row(result, "gpu-decode"), r"needs about 150 s, \d+ s are left")
+
+    def test_cuts_off_what_takes_too_long(self):
+        result = self.bundle.run("--minutes", "1", SLOW="100")
+        self.assertIn("cut off", self.row(result, "ceilings"))
+
+    def test_a_failing_step_fails_the_run_and_the_others_go_on(self):
+        self.bundle.program("kernels_backend_test", "#!/bin/bash\necho '3 FAILED TESTS'\nexit 1\n")
+        result = self.bundle.run("--minutes", "20")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("failed 1", self.row(result, "kernels"))
+        self.assertIn("3 FAILED TESTS", self.row(result, "kernels"))
+        self.assertIn("ok", self.row(result, "gpu-prefill"))
+
+    def test_refuses_with_the_reason_and_writes_nothing(self):
+        for arguments, environment, reason in (
+                (["--minutes", "0"], {}, "--minutes 0"),
+                ([], {"NO_GPU": "1"}, "no NVIDIA driver"),
+                ([], {"LD_LIBRARY_PATH": "/nowhere"}, "libcublasLt.so.99 is in none of"),
+                (["--fast"], {}, "unknown argument '--fast'")):
+            result = self.bundle.run(*arguments, **environment)
+            self.assertEqual(result.returncode, 2, result.stdout + result.stderr)
+            self.assertIn(reason, result.stderr)
+            self.assertFalse(self.bundle.out.exists())
+
+    def test_a_folder_with_something_in_it_stays_as_it_is(self):
+        self.bundle.out.mkdir()
+        (self.bundle.out / "mine").touch()
+        result = self.bundle.run()
+        self.assertEqual(result.returncode, 2)
+        self.assertEqual([path.name for path in self.bundle.out.iterdir()], ["mine"])
+
+
+if __name__ == "__main__":
+    unittest.main()
