@@ -5,8 +5,10 @@ usage: scripts/cuda_resources.py [--build DIR] [--check]
 
 Writes docs/kernels/cuda_resources.md. With --check it writes nothing and exits 1 when a kernel spills or uses local
 memory, or when a kernel of the page has other instances than the page says, or one has gained or lost its 16-byte loads
-or matrix products. Registers are a record, of the nvcc that the page names. Exit 77: no cuobjdump, or no CUDA objects;
-cuobjdump and nvdisasm come with the full toolkit, or from scripts/requirements.txt.
+or matrix products, or fewer blocks fit an SM than the page plans. Registers are a record, of the nvcc that the page
+names. Block sizes and shared memory are those of the emulated launches (DIR/launched_kernels.txt, which ctest writes).
+Exit 77: no cuobjdump, no CUDA objects, or no launches; cuobjdump and nvdisasm come with the full toolkit, or from
+scripts/requirements.txt.
 """
 
 import argparse
@@ -17,11 +19,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import cuda_occupancy
+from cuda_launch_record import RECORD, launches
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "kernels" / "cuda_resources.md"
 SKIPPED = 77
 TOOLS = ["cuobjdump", "nvdisasm"]  # the second does the disassembling for the first
-COLUMNS = ["registers", "stack bytes", "local bytes", "spill instructions", "16-byte loads", "matrix products"]
+COLUMNS = ["registers", "stack bytes", "local bytes", "spill instructions", "16-byte loads", "matrix products",
+           "block size", "shared bytes", "blocks per SM"]
 SPILLS = ["stack bytes", "local bytes", "spill instructions"]
 SHAPE = ["16-byte loads", "matrix products"]  # what the source decides; the exact number of loads is the compiler's
 
@@ -111,13 +117,33 @@ def read_build(cuobjdump, build):
     return {(names[function], architecture): row for (function, architecture), row in rows.items()}
 
 
+def add_occupancy(rows, shapes):
+    """Adds the launch that leaves the fewest blocks on an SM; {kernel: {(block size, shared bytes)}}."""
+    for (kernel, architecture), row in rows.items():
+        fits = [(cuda_occupancy.blocks_per_sm(architecture, row["registers"], *shape), *shape)
+                for shape in shapes.get(kernel, ())]
+        row["blocks per SM"], row["block size"], row["shared bytes"] = min(fits, default=(0, 0, 0))
+
+
+def launch_shapes(build):
+    """{kernel: {(block size, shared bytes)}} of the emulated launches."""
+    noted = launches(build)
+    names = demangled(sorted({kernel for kernel, *_ in noted})) if noted else {}
+    shapes = {}
+    for kernel, block_size, shared_bytes, _ in noted:
+        shapes.setdefault(names[kernel], set()).add((block_size, shared_bytes))
+    return shapes
+
+
 def page_of(rows, version):
     lines = [
         "# What nvcc makes of the kernels", "",
         "Made by `scripts/cuda_resources.py` from the built objects; CI checks it where nvcc and cuobjdump are. No kernel",
         "may spill or use local memory. Whether an instance has 16-byte loads (`LDG.128`, `LDGSTS.128`) and matrix",
         "products (`HMMA`) must be as here; registers belong to the nvcc named. Counts are instructions in the code.",
-        "An instance `<..., 1>` is the path of addresses or widths that do not allow wide accesses.", "",
+        "An instance `<..., 1>` is the path of addresses or widths that do not allow wide accesses. Blocks per SM follow",
+        "from registers, block size and shared memory by CUDA's occupancy rules, for the launch among those of the tests",
+        "that leaves the fewest; they are the plan, which a build may exceed.", "",
         f"nvcc {version}", "",
         "| kernel | architecture | " + " | ".join(COLUMNS) + " |",
         "| --- | --- |" + " ---: |" * len(COLUMNS),
@@ -154,6 +180,10 @@ def differences(rows):
         recorded = page[instance]
         wrong += [f"{name}: {row[column]} {column}, the page has {recorded[column]}" for column in SHAPE
                   if (row[column] == 0) != (recorded[column] == 0)]
+        planned = recorded.get("blocks per SM", 0)
+        if row["blocks per SM"] < planned:
+            wrong.append(f"{name}: {row['blocks per SM']} blocks of {row['block size']} threads fit an SM with "
+                         f"{row['registers']} registers, {planned} are planned")
     absent = sorted(set(page) - set(rows))
     return wrong + [f"{' for '.join(instance)} is in the page and was not built" for instance in absent]
 
@@ -186,6 +216,12 @@ def main():
     if not rows:
         print(f"cuda_resources: {arguments.build} has no CUDA objects; build kvlab_cuda with nvcc", file=sys.stderr)
         return SKIPPED
+    shapes = launch_shapes(arguments.build)
+    if not shapes:
+        print(f"cuda_resources: {arguments.build} has no {RECORD} yet; run ctest -R kernels/cuda there",
+              file=sys.stderr)
+        return SKIPPED
+    add_occupancy(rows, shapes)
     if arguments.check:
         return check(rows)
     version = nvcc_version(arguments.build)

@@ -14,6 +14,7 @@
 #include <string>
 #else
 #include "kernels/cuda_emulation/launch.h"
+#include "kernels/cuda_emulation/launched_kernels.h"
 #endif
 
 struct CUstream_st;
@@ -91,6 +92,7 @@ std::int64_t blocks_per_multiprocessor(const char*, void (*)(Params...), std::in
 template <typename... Params>
 void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shape, CUstream_st* stream,
             std::type_identity_t<Params>... args) {
+  emulation::note_launch(reinterpret_cast<const void*>(kernel), shape);
   emulation::launch(name, shape, stream, [kernel, args...] { kernel(args...); });
 }
 

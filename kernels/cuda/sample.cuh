@@ -172,6 +172,25 @@ KVLAB_DEVICE int drawn_id(SampleStorage& shared, const SampleRow& row, Sum least
   return id_of_key(last.key);
 }
 
+constexpr int kKeyBits = kLogitBits + kIdBits;
+
+/// The key of the k-th largest logit.
+KVLAB_DEVICE Sum least_key_of_top_k(SampleStorage& shared, const SampleRow& row, std::int64_t k) {
+  const auto count = [&](int id, bool inside, Sum& key, Sum& measure) {
+    key = row.key(id, inside);
+    measure = key != 0 ? 1 : 0;
+  };
+  return select_key<kKeyBits>(shared, row, static_cast<Sum>(k), count).key;
+}
+
+/// The last key of the shortest run from the largest down that weighs `wanted`, and what the run weighs.
+KVLAB_DEVICE Selection select_top_p(SampleStorage& shared, const SampleRow& row, Sum wanted) {
+  return select_key<kKeyBits>(shared, row, wanted, [&](int id, bool inside, Sum& key, Sum& measure) {
+    key = row.key(id, inside);
+    measure = load_global_if(inside, row.weights + id, 0);
+  });
+}
+
 /// ids[r] = the choice of row r, or `no_choice`; see launch_sample for the rest.
 /// Grid: n_rows blocks, at most SampleRows::kMost; block: kSampleBlock threads; shared: SampleStorage.
 /// A greedy row is read once. Otherwise the logits are read 2 times, 13 more with top-k, and 5 more for the draw; the
@@ -194,22 +213,11 @@ KVLAB_KERNEL void sample_kernel(Global<const float> logits,  // [n_rows, n_choic
     store_global_if(thread_x() == 0, ids + block_x(), has_choice ? id_of_key(best) : no_choice);
     return;
   }
-  constexpr int kKeyBits = kLogitBits + kIdBits;
-  Sum least_key = 1;
-  if (top_k > 0 && top_k < n_choices) {
-    const auto count = [&](int id, bool inside, Sum& key, Sum& measure) {
-      key = row.key(id, inside);
-      measure = key != 0 ? 1 : 0;
-    };
-    least_key = select_key<kKeyBits>(shared, row, static_cast<Sum>(top_k), count).key;
-  }
+  const bool cuts = top_k > 0 && top_k < n_choices;
+  Sum least_key = cuts ? least_key_of_top_k(shared, row, top_k) : 1;
   Sum total = weigh(shared, row, least_key, logit_of_key(best), temperature);
   if (top_p < 1.0) {
-    const auto weight = [&](int id, bool inside, Sum& key, Sum& measure) {
-      key = row.key(id, inside);
-      measure = load_global_if(inside, row.weights + id, 0);
-    };
-    const Selection kept = select_key<kKeyBits>(shared, row, wanted_weight(top_p, total), weight);
+    const Selection kept = select_top_p(shared, row, wanted_weight(top_p, total));
     least_key = kept.key;
     total = kept.sum;
   }

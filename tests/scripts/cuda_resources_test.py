@@ -11,6 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 spec = importlib.util.spec_from_file_location("cuda_resources", ROOT / "scripts" / "cuda_resources.py")
 resources = importlib.util.module_from_spec(spec)
 sys.modules["cuda_resources"] = resources
+sys.path.insert(0, str(ROOT / "scripts"))
 spec.loader.exec_module(resources)
 
 FUNCTION = "_ZN5kvlab4cuda12embed_kernelIfLi4EEEvv"
@@ -66,8 +67,8 @@ class Checking(unittest.TestCase):
         resources.PAGE.write_text(resources.page_of(self.rows, "13.0"), encoding="utf-8")
 
     @staticmethod
-    def row(registers=22, local=0, loads=1):
-        return dict(zip(resources.COLUMNS, [registers, 0, local, 0, loads, 0]))
+    def row(registers=22, local=0, loads=1, blocks=8):
+        return dict(zip(resources.COLUMNS, [registers, 0, local, 0, loads, 0, 256, 0, blocks]))
 
     def test_the_page_holds_what_was_built(self):
         self.assertEqual(resources.read_page(), self.rows)
@@ -76,6 +77,19 @@ class Checking(unittest.TestCase):
     def test_registers_may_differ(self):
         self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(registers=40, loads=2)
         self.assertEqual(resources.differences(self.rows), [])
+
+    def test_fewer_blocks_than_planned_fail_and_more_do_not(self):
+        self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(registers=80, blocks=3)
+        self.rows["embed_kernel<float, 1>", "sm_80"] = self.row(loads=0, blocks=9)
+        self.assertEqual(resources.differences(self.rows), [
+            "embed_kernel<float, 4> for sm_80: 3 blocks of 256 threads fit an SM with 80 registers, 8 are planned"])
+
+    def test_occupancy_is_that_of_the_launch_with_the_fewest_blocks(self):
+        rows = {("a", "sm_80"): {"registers": 32}, ("b", "sm_90"): {"registers": 32}}
+        resources.add_occupancy(rows, {"a": {(256, 0), (256, 80 << 10)}})
+        self.assertEqual(rows["a", "sm_80"], {"registers": 32, "block size": 256, "shared bytes": 80 << 10,
+                                              "blocks per SM": 2})
+        self.assertEqual(rows["b", "sm_90"]["blocks per SM"], 0)
 
     def test_local_memory_lost_loads_and_other_instances_fail(self):
         self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(loads=0)
