@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/disturbance.h"
@@ -13,14 +14,25 @@
 
 namespace kvlab {
 
+/// Where the K and V of `depth` tokens come from.
+enum class KvFill {
+  prefill,  // passes over real tokens, untimed
+  random    // drawn at activation scale (kernels/random_kv.h): no pass at all
+};
+
 struct Workload {
   std::int64_t batch = 1;
   std::int64_t depth = 0;  // tokens in the cache before the measured prompt begins
   std::int64_t prompt_tokens = 0;
   std::int64_t gen_tokens = 0;  // one prefill gives the first; gen_tokens - 1 decode steps give the others
+  KvFill kv_fill = KvFill::prefill;
 
   bool operator==(const Workload&) const = default;
 };
+
+std::string_view kv_fill_name(KvFill fill);
+/// Throws InputError naming `where` and what is allowed.
+KvFill parse_kv_fill(std::string_view where, std::string_view text);
 
 /// The identity of a measurement.
 struct Case {

@@ -212,6 +212,10 @@ void add_run(CLI::App& app, Chosen& chosen) {
   add_model(command, request->model);
   add_integer(command, "--batch", request->batch, 1, "sequences at once; default 1");
   add_integer(command, "--depth", request->depth, 0, "tokens in the cache before the measured prompt; default 0");
+  add_text(command, "--kv-fill", request->kv_fill,
+           "prefill: untimed passes make the depth's K and V; random: they are drawn, so that a large depth is quick; "
+           "default prefill")
+      ->type_name("FILL");
   add_integer(command, "--prompt-tokens", request->prompt_tokens, 1, "tokens of the measured prompt")->required();
   add_integer(command, "--gen-tokens", request->gen_tokens, 1, "tokens to generate; EOS is ignored")->required();
   add_integer(command, "--rounds", request->rounds, 1, "timed repetitions; default 3");

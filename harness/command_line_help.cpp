@@ -29,6 +29,7 @@ Examples:
   kvlab run --model toy --prompt-tokens 1 --gen-tokens 1000 --cache none
   kvlab run --model models/SmolLM2-135M-Instruct.Q4_1.gguf --prompt-tokens 128 --gen-tokens 64 --cache paged --page-size 32
   kvlab run --model smollm2-135m --prompt-tokens 32 --gen-tokens 16 --depth 512 --batch 4 --json run.json
+  kvlab run --model smollm2-135m --depth 8000 --kv-fill random --prompt-tokens 1 --gen-tokens 16
   kvlab run --model smollm2-135m --prompt-tokens 128 --gen-tokens 32 --profile decode:10..20)"},
     {"sweep", "measure every case of a sweep file, interleaved, and write a report",
      R"(DIR/results.jsonl gets a line per finished round; DIR/report.json is written at the end, also after Ctrl-C. A worker

@@ -129,7 +129,7 @@ ModelSession& LocalRunner::session() {
 
 void LocalRunner::refuse_what_does_not_fit(const Case& spec) const {
   const ModelConfig& config = session_->config();
-  const Variant reference = reference_variant(spec.variant, config);
+  const Variant reference = reference_variant(spec, config);
   Exact needed = kv_reserved_bytes(config, spec.variant, spec.workload.batch, reserved_capacity(spec));
   if (session_->needs_packing(spec.variant)) needed += held_weight_bytes(config, spec.variant);
   if (session_->needs_packing(reference) && !Transformer::same_weights(reference, spec.variant)) {

@@ -260,9 +260,25 @@ double Measurement::remaining_s() const {
   return std::max(least_s, std::min(most_s, policy_.budget_s - spent_s()));
 }
 
+namespace {
+
+/// What drawn K and V need.
+void check_kv_fill(const Case& spec) {
+  if (spec.workload.kv_fill == KvFill::prefill) return;
+  if (spec.variant.cache == CacheKind::none) {
+    throw InputError("kv_fill random: cache none keeps no K and V that could be drawn; use contiguous, qkv or paged");
+  }
+  if (spec.workload.depth == 0) {
+    throw InputError("kv_fill random: it draws the K and V of `depth` tokens, and the depth is 0");
+  }
+}
+
+}  // namespace
+
 void check_case(const Case& spec, const ModelConfig& config) {
   try {
     resolve_kv_heads(spec.variant, config.n_heads, config.n_kv_heads);
+    check_kv_fill(spec);
     const std::int64_t needed = needed_capacity(spec.workload);
     if (needed > config.context_length) {
       throw InputError(fmt::format("depth + prompt + generated tokens take {} positions; the context holds {}", needed,
@@ -280,10 +296,11 @@ void check_case(const Case& spec, const ModelConfig& config) {
 
 std::string case_label(const Case& spec) {
   const Workload& workload = spec.workload;
+  const char* drawn = workload.kv_fill == KvFill::random ? " with random K and V" : "";
   return fmt::format("{}{}{}, {} + {} tokens", variant_label(spec.variant),
                      workload.batch > 1 ? fmt::format(", batch {}", workload.batch) : "",
-                     workload.depth > 0 ? fmt::format(", depth {}", workload.depth) : "", workload.prompt_tokens,
-                     workload.gen_tokens);
+                     workload.depth > 0 ? fmt::format(", depth {}{}", workload.depth, drawn) : "",
+                     workload.prompt_tokens, workload.gen_tokens);
 }
 
 std::int64_t planned_flops(const Case& spec, const ModelConfig& config) {

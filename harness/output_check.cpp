@@ -39,8 +39,9 @@ std::int64_t affordable_tokens(const ModelConfig& config, const Case& spec) {
 }  // namespace
 
 std::int64_t whole_scores_bytes(const Workload& workload, int threads) {
-  const std::int64_t rows = needed_capacity(workload);
-  return (Exact(rows) * rows * static_cast<std::int64_t>(sizeof(float)) * threads).value();
+  const std::int64_t keys = needed_capacity(workload);
+  const std::int64_t rows = workload.kv_fill == KvFill::random ? workload.prompt_tokens : keys;
+  return (Exact(rows) * keys * static_cast<std::int64_t>(sizeof(float)) * threads).value();
 }
 
 Variant reference_variant(const Variant& variant, const ModelConfig& config) {
@@ -56,9 +57,15 @@ Variant reference_variant(const Variant& variant, const ModelConfig& config) {
   return reference;
 }
 
+Variant reference_variant(const Case& spec, const ModelConfig& config) {
+  Variant reference = reference_variant(spec.variant, config);
+  if (spec.workload.kv_fill == KvFill::random) reference.cache = CacheKind::contiguous;
+  return reference;
+}
+
 const OutputCheck::Reference& OutputCheck::reference(const Case& spec, const WorkloadTokens& tokens) {
   Case wanted = spec;
-  wanted.variant = reference_variant(spec.variant, session_.config());
+  wanted.variant = reference_variant(spec, session_.config());
   if (whole_scores_bytes(spec.workload, spec.threads) > kMostWholeScoresBytes) {
     wanted.variant.cache = CacheKind::contiguous;
     wanted.variant.prefill_chunk = kReferenceChunk;
@@ -93,7 +100,7 @@ Round OutputCheck::check(CaseResult& result, const WorkloadTokens& tokens, Round
   const Case& spec = result.spec;
   const Reference& expected = reference(spec, tokens);
   const std::int64_t n_checked = expected.spec.workload.gen_tokens;
-  if (expected.spec.variant.cache != CacheKind::none) {
+  if (expected.spec.variant.prefill_chunk > 0) {
     result.warnings.push_back(
         fmt::format("the reference took the prompt in chunks of {} through a contiguous cache: whole, its scores would "
                     "take {:.1f} GB",
@@ -187,7 +194,14 @@ double OutputCheck::preference(const Reference& expected, const WorkloadTokens& 
   const std::vector<std::int32_t>& generated = expected.round.tokens[seq];
   ids.insert(ids.end(), generated.begin(), generated.begin() + static_cast<std::ptrdiff_t>(length));
   const Variant& variant = expected.spec.variant;
-  Decoder decoder(session_.transformer(variant), variant, 1, static_cast<std::int64_t>(ids.size()));
+  const Workload& workload = expected.spec.workload;
+  const std::int64_t drawn = workload.kv_fill == KvFill::random ? workload.depth : 0;
+  Decoder decoder(session_.transformer(variant), variant, 1, drawn + static_cast<std::int64_t>(ids.size()));
+  if (drawn > 0) {
+    KvDraw draw = tokens.draw;
+    draw.first_seq = static_cast<std::int64_t>(seq);
+    decoder.fill(drawn, draw);
+  }
   decoder.prefill({&ids, 1});
   const std::span<const float> logits = decoder.logits(0);
   return static_cast<double>(logits[static_cast<std::size_t>(generated[length])]) -

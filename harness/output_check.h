@@ -15,8 +15,11 @@ namespace kvlab {
 /// What a variant is compared with. A pooled re-heading changes outputs: its reference has the pooled heads. `config`
 /// is the model's own.
 Variant reference_variant(const Variant& variant, const ModelConfig& config);
+/// The same for a case: drawn K and V (KvFill) cannot be recomputed, so their reference keeps them in regions.
+Variant reference_variant(const Case& spec, const ModelConfig& config);
 
-/// Scores that naive attention holds when every row of a workload comes in one pass: [rows, rows] f32 for each thread.
+/// Scores that naive attention holds when every row of a workload comes in one pass: [rows, keys] f32 for each thread.
+/// Rows: all positions, but for those whose K and V are drawn.
 std::int64_t whole_scores_bytes(const Workload& workload, int threads);
 
 /// Above it the reference takes the prompt in chunks, which needs a cache.

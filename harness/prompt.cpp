@@ -106,7 +106,8 @@ std::int64_t choosable_ids(const Checkpoint& checkpoint) {
 
 WorkloadTokens workload_tokens(const Checkpoint& checkpoint, const Workload& workload, const std::string& prompt_file,
                                std::uint64_t seed) {
-  const std::int64_t per_sequence = workload.depth + workload.prompt_tokens;
+  const std::int64_t depth = workload.kv_fill == KvFill::prefill ? workload.depth : 0;  // tokens that have ids
+  const std::int64_t per_sequence = depth + workload.prompt_tokens;
   std::vector<std::int32_t> stream;
   if (!prompt_file.empty() && checkpoint.tokenizer) {
     const std::string path = find_prompt_file(prompt_file);
@@ -121,9 +122,10 @@ WorkloadTokens workload_tokens(const Checkpoint& checkpoint, const Workload& wor
     stream = seeded_ids(seed, per_sequence * workload.batch, choosable_ids(checkpoint));
   }
   WorkloadTokens tokens;
+  tokens.draw = {seed, checkpoint.config.n_kv_heads};
   for (std::int64_t b = 0; b < workload.batch; ++b) {
-    tokens.depth.push_back(stream_part(stream, b * per_sequence, workload.depth));
-    tokens.prompt.push_back(stream_part(stream, b * per_sequence + workload.depth, workload.prompt_tokens));
+    tokens.depth.push_back(stream_part(stream, b * per_sequence, depth));
+    tokens.prompt.push_back(stream_part(stream, b * per_sequence + depth, workload.prompt_tokens));
   }
   return tokens;
 }

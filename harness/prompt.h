@@ -8,6 +8,7 @@
 
 #include "harness/case.h"
 #include "model/checkpoint.h"
+#include "model/decoder.h"
 
 namespace kvlab {
 
@@ -26,8 +27,9 @@ std::int64_t choosable_ids(const Checkpoint& checkpoint);
 
 /// What a workload feeds: sequence b starts b prompts further into the stream, so that sequences differ.
 struct WorkloadTokens {
-  std::vector<std::vector<std::int32_t>> depth;   // [batch][depth]
+  std::vector<std::vector<std::int32_t>> depth;   // [batch][depth]; with random K and V [batch][0]
   std::vector<std::vector<std::int32_t>> prompt;  // [batch][prompt_tokens]
+  KvDraw draw;                                    // for random K and V
 };
 
 /// From a text file when the checkpoint has a tokenizer and `prompt_file` is not "": the first depth + prompt tokens,

@@ -319,6 +319,9 @@ std::vector<FieldOf<Case>> make_case_fields() {
       [](const Case& c) { return ordered_json(c.workload.batch); });
   put("workload.depth", "tokens", "Tokens in the cache before the measured prompt begins.",
       [](const Case& c) { return ordered_json(c.workload.depth); });
+  put("workload.kv_fill", "",
+      "Where their K and V come from: prefill (untimed passes over tokens) or random (drawn, no pass).",
+      [](const Case& c) { return ordered_json(std::string(kv_fill_name(c.workload.kv_fill))); });
   put("workload.prompt_tokens", "tokens", "Tokens of the measured prompt, a sequence.",
       [](const Case& c) { return ordered_json(c.workload.prompt_tokens); });
   put("workload.gen_tokens", "tokens", "Tokens generated, a sequence: one by the prefill, the others by decode steps.",

@@ -60,10 +60,11 @@ Variant variant_from_json(const json& object) {
 }
 
 Workload workload_from_json(const json& object) {
-  refuse_unknown_keys(object, "case.workload", {"batch", "depth", "prompt_tokens", "gen_tokens"});
+  refuse_unknown_keys(object, "case.workload", {"batch", "depth", "kv_fill", "prompt_tokens", "gen_tokens"});
   Workload workload;
   workload.batch = integer_or(object, "case.workload", "batch", workload.batch);
   workload.depth = integer_or(object, "case.workload", "depth", workload.depth);
+  workload.kv_fill = parse_kv_fill("case.workload.kv_fill", text_or(object, "kv_fill", "prefill"));
   workload.prompt_tokens = integer_or(object, "case.workload", "prompt_tokens", workload.prompt_tokens);
   workload.gen_tokens = integer_or(object, "case.workload", "gen_tokens", workload.gen_tokens);
   return workload;

@@ -79,7 +79,8 @@ std::string noise_of(const ordered_json& row) {
 
 std::vector<std::string> line_of(const ordered_json& row) {
   const Case spec = case_from_json(row["case"]);
-  std::vector<std::string> line = {short_model_name(spec.model), variant_label(spec.variant)};
+  const char* drawn = spec.workload.kv_fill == KvFill::random ? ", random K and V" : "";
+  std::vector<std::string> line = {short_model_name(spec.model), variant_label(spec.variant) + drawn};
   for (const Column& column : columns()) line.push_back(cell(row, column));
   line.push_back(text_of(row, "output.tokens_sha256").substr(0, 8));
   line.push_back(text_of(row, "status") + (noise_of(row).empty() ? "" : ", noisy"));

@@ -134,7 +134,9 @@ Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens
   Sampler sampler(spec.seed);
   Round round;
   round.tokens.resize(static_cast<std::size_t>(workload.batch));
-  if (workload.depth > 0) {
+  if (workload.kv_fill == KvFill::random) {
+    decoder.fill(workload.depth, tokens.draw);
+  } else if (workload.depth > 0) {
     decoder.prefill(tokens.depth);
     decoder.take_device_s();
     if (spec.variant.sampling == SamplingKind::device) decoder.take_choices();

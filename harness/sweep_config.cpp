@@ -32,6 +32,8 @@ constexpr WorkloadAxis kWorkloadAxes[] = {{"batch", &Workload::batch, 1},
                                           {"prompt_tokens", &Workload::prompt_tokens, 1},
                                           {"gen_tokens", &Workload::gen_tokens, 1}};
 
+constexpr std::string_view kKvFillAxis = "kv_fill";
+
 const WorkloadAxis* find_workload_axis(std::string_view name) {
   for (const WorkloadAxis& axis : kWorkloadAxes) {
     if (name == axis.name) return &axis;
@@ -43,18 +45,21 @@ std::string allowed_axes(bool with_model) {
   std::vector<std::string> names;
   if (with_model) names.emplace_back("model");
   for (const WorkloadAxis& axis : kWorkloadAxes) names.emplace_back(axis.name);
+  names.emplace_back(kKvFillAxis);
   for (const Axis& axis : axes()) names.push_back(axis.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 bool is_axis(std::string_view name) {
   const auto named = [&](const Axis& axis) { return axis.name == name; };
-  return find_workload_axis(name) != nullptr || std::any_of(axes().begin(), axes().end(), named);
+  return find_workload_axis(name) != nullptr || name == kKvFillAxis || std::any_of(axes().begin(), axes().end(), named);
 }
 
 void apply(Case& spec, const std::string& axis, const std::string& value) {
   if (const WorkloadAxis* workload = find_workload_axis(axis)) {
     spec.workload.*workload->member = parse_integer(axis, value, workload->least, kMaxCount);
+  } else if (axis == kKvFillAxis) {
+    spec.workload.kv_fill = parse_kv_fill(axis, value);
   } else {
     find_axis(axis).set(spec.variant, value);
   }
@@ -63,6 +68,7 @@ void apply(Case& spec, const std::string& axis, const std::string& value) {
 std::string value_of(const Case& spec, const std::string& axis) {
   if (axis == "model") return spec.model;
   if (const WorkloadAxis* workload = find_workload_axis(axis)) return std::to_string(spec.workload.*workload->member);
+  if (axis == kKvFillAxis) return std::string(kv_fill_name(spec.workload.kv_fill));
   return find_axis(axis).get(spec.variant);
 }
 
@@ -199,6 +205,7 @@ Case normalised(Case spec) {
     spec.variant.kv_capacity = defaults.kv_capacity;
     spec.variant.prefill_chunk = defaults.prefill_chunk;
   }
+  if (spec.workload.depth == 0) spec.workload.kv_fill = KvFill::prefill;
   return spec;
 }
 

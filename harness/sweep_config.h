@@ -12,7 +12,7 @@
 namespace kvlab {
 
 struct SweepAxis {
-  std::string name;                 // a variant axis, or batch | depth | prompt_tokens | gen_tokens
+  std::string name;                 // a variant axis, or batch | depth | kv_fill | prompt_tokens | gen_tokens
   std::vector<std::string> values;  // as the axis's `set` takes them
 };
 

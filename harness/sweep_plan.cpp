@@ -24,7 +24,7 @@ double phase_s(const WorkCounters& work, double flops_per_s, double bytes_per_s)
 
 /// The case that `spec` is compared with; its run serves all cases that share it.
 Case reference_of(Case spec, const ModelConfig& config) {
-  spec.variant = reference_variant(spec.variant, config);
+  spec.variant = reference_variant(spec, config);
   return spec;
 }
 

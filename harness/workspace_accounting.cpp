@@ -94,7 +94,7 @@ std::int64_t decode_step_workspace_bytes(const ModelConfig& config, const Varian
 std::int64_t workspace_bytes(const ModelConfig& config, const Variant& variant, const Workload& workload,
                              const Operations& ops) {
   std::int64_t most = prefill_workspace_bytes(config, variant, workload, ops);
-  if (workload.depth > 0) {
+  if (workload.depth > 0 && workload.kv_fill == KvFill::prefill) {
     const Workload depth{workload.batch, 0, workload.depth, 1};
     most = std::max(most, prefill_workspace_bytes(config, variant, depth, ops));
   }

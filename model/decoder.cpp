@@ -277,6 +277,35 @@ void Decoder::prefill(std::span<const std::vector<std::int32_t>> prompts) {
   state.end_call();
 }
 
+void Decoder::fill(std::int64_t n_tokens, const KvDraw& draw) {
+  State& state = *state_;
+  if (!state.cache->keeps_tokens()) {
+    throw InputError(
+        "kv_fill 'random': cache 'none' keeps no K and V that could be drawn; use contiguous, qkv or paged");
+  }
+  std::vector<SequenceSpan> spans;
+  std::vector<std::int64_t> ids;
+  for (std::int64_t seq = 0; seq < state.n_seqs; ++seq) {
+    std::int64_t& length = state.lengths[static_cast<std::size_t>(seq)];
+    if (length > 0) throw std::logic_error(fmt::format("fill: sequence {} holds {} tokens already", seq, length));
+    state.cache->reserve(seq, n_tokens);
+    length = n_tokens;
+    spans.push_back({0, 0, n_tokens});
+    ids.push_back(seq);
+  }
+  state.cache->begin_step(spans, ids);
+  const ModelConfig& config = state.transformer.config();
+  const std::int64_t n_drawn = draw.n_kv_heads == 0 ? config.n_kv_heads : draw.n_kv_heads;
+  const std::int64_t heads_per_row = std::max<std::int64_t>(1, config.n_kv_heads / n_drawn);  // pooled heads: all drawn
+  for (std::int64_t layer = 0; layer < config.n_layers; ++layer) {
+    RandomKv values = random_kv(draw.seed, layer);
+    values.first_seq = draw.first_seq;
+    values.heads_per_row = heads_per_row;
+    state.transformer.ops().fill_kv(values, state.n_seqs, n_tokens, config.n_kv_heads, config.head_dim,
+                                    state.cache->view(layer));
+  }
+}
+
 void Decoder::decode(std::span<const std::int32_t> tokens) {
   State& state = *state_;
   const ProfilerRange range("decode step", ++state.n_decode_steps);

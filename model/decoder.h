@@ -14,6 +14,13 @@
 
 namespace kvlab {
 
+/// K and V of tokens that no pass computed (kernels/random_kv.h).
+struct KvDraw {
+  std::uint64_t seed = 1;
+  std::int64_t n_kv_heads = 0;  // that are drawn, the others of a re-headed model are copies of them; 0: all
+  std::int64_t first_seq = 0;   // which of the drawn sequences is sequence 0
+};
+
 class Decoder {
  public:
   /// For `n_seqs` sequences of at most `capacity` tokens each (0: the variant's kv_capacity, else the context length).
@@ -26,6 +33,10 @@ class Decoder {
   /// Appends tokens to every sequence in passes of at most `prefill_chunk` rows a sequence (prefill attention). Prompts
   /// may differ in length; each has at least one token. May be called again: the cached tokens stay (depth).
   void prefill(std::span<const std::vector<std::int32_t>> prompts);
+  /// Gives every sequence `n_tokens` cached tokens whose K and V are drawn, in place of a prefill: the same values
+  /// whatever the cache. The sequences are empty so far. Throws InputError when the cache keeps no tokens or they do
+  /// not fit.
+  void fill(std::int64_t n_tokens, const KvDraw& draw);
   /// Appends one token to every sequence (decode attention). Without a cache this recomputes every row, with the decode
   /// attention.
   void decode(std::span<const std::int32_t> tokens);

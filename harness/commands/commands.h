@@ -56,6 +56,7 @@ struct RunRequest {
   ModelRequest model;
   std::int64_t batch = 1;
   std::int64_t depth = 0;
+  std::string kv_fill = "prefill";
   std::int64_t prompt_tokens = 0;
   std::int64_t gen_tokens = 0;
   std::int64_t rounds = 3;

@@ -28,7 +28,8 @@ MeasuredCase requested_case(const RunRequest& request) {
   Case spec;
   spec.model = request.model.model;
   spec.variant = request.model.variant;
-  spec.workload = {request.batch, request.depth, request.prompt_tokens, request.gen_tokens};
+  spec.workload = {request.batch, request.depth, request.prompt_tokens, request.gen_tokens,
+                   parse_kv_fill("--kv-fill", request.kv_fill)};
   spec.device = resolve_measured_device(request.model.device);
   spec.threads = resolve_threads(request.model.threads);
   spec.seed = request.model.seed;

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 SCHEMA = "kvlab.report/1"
-WORKLOAD_AXES = ("batch", "depth", "prompt_tokens", "gen_tokens")
+WORKLOAD_AXES = ("batch", "depth", "kv_fill", "prompt_tokens", "gen_tokens")
 # Settings that name a variant, in the order in which a label says them.
 VARIANT_AXES = ("cache", "page_size", "kv_capacity", "attention", "heads", "execution", "logits", "prune", "projection",
                 "sampling", "prefill_chunk", "weight_dtype", "kv_dtype")
 PREFIXES = {"kv_capacity": "capacity ", "logits": "logits ", "prune": "prune ", "prefill_chunk": "chunk ",
             "weight_dtype": "weights ", "kv_dtype": "KV ", "batch": "batch ", "depth": "depth ",
-            "prompt_tokens": "prompt ", "gen_tokens": "generated ", "sampling": "sampling on "}
+            "kv_fill": "K and V by ", "prompt_tokens": "prompt ", "gen_tokens": "generated ", "sampling": "sampling on "}
 SUFFIXES = {"heads": " heads", "projection": " projection"}
 
 
@@ -34,7 +34,7 @@ class Case:
         self.warnings = result["warnings"]
         self.samples = result.get("samples")
         self.metrics = result.get("metrics")
-        self.settings = {**case["variant"], **case["workload"]}
+        self.settings = {"kv_fill": "prefill", **case["variant"], **case["workload"]}
         prefill, decode = self.settings["prefill_attention"], self.settings["decode_attention"]
         self.settings["attention"] = prefill if prefill == decode else f"{prefill} then {decode}"
         if self.settings["cache"] != "paged":

@@ -92,7 +92,7 @@ TEST(CaseJson, RoundTrip) {
   spec.variant.page_size = 7;
   spec.variant.kv_dtype = DType::bf16;
   spec.variant.prune = PruneKind::last_layer;
-  spec.workload = {3, 11, 17, 19};
+  spec.workload = {3, 11, 17, 19, KvFill::random};
   spec.threads = 2;
   spec.seed = 0xfedcba9876543210U;
   EXPECT_EQ(case_from_json(json::parse(case_json(spec).dump())), spec);
@@ -100,9 +100,13 @@ TEST(CaseJson, RoundTrip) {
 
 TEST(CaseJson, RefusesUnknownKeysAndWrongTypes) {
   const json good = json::parse(case_json({}).dump());
-  const std::vector<std::pair<std::string, json>> changes = {{"/colour", "red"},        {"/variant/colour", "red"},
-                                                             {"/variant/cache", "big"}, {"/variant/page_size", "16"},
-                                                             {"/workload/batch", 1.5},  {"/seed", -1}};
+  const std::vector<std::pair<std::string, json>> changes = {{"/colour", "red"},
+                                                             {"/variant/colour", "red"},
+                                                             {"/variant/cache", "big"},
+                                                             {"/variant/page_size", "16"},
+                                                             {"/workload/batch", 1.5},
+                                                             {"/workload/kv_fill", "zeros"},
+                                                             {"/seed", -1}};
   for (const auto& [pointer, value] : changes) {
     json bad = good;
     bad[json::json_pointer(pointer)] = value;
