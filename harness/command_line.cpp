@@ -286,6 +286,8 @@ void add_verify(CLI::App& app, Chosen& chosen) {
   add_model(command, request->model);
   add_integer(command, "--prompt-tokens", request->prompt_tokens, 1, "tokens of the prefill; default 24");
   add_integer(command, "--gen-tokens", request->gen_tokens, 0, "decode steps; default 8");
+  add_integer(command, "--layer", request->layer, 0,
+              "check the embedding, this one layer and the head, of a model too large for the reference");
   add_variant(command, request->model);
   use_model_threads(command, chosen, request, run_verify);
 }

@@ -50,7 +50,8 @@ Examples:
 other axis alone. Variant flags set what the others start from.
 Examples:
   kvlab verify --model toy
-  kvlab verify --model models/SmolLM2-135M-Instruct.Q4_1.gguf --prompt-tokens 24 --gen-tokens 8)"},
+  kvlab verify --model models/SmolLM2-135M-Instruct.Q4_1.gguf --prompt-tokens 24 --gen-tokens 8
+  kvlab verify --model llama-3.2-1b --layer 7)"},
     {"trace", "print every operation of the prefill and of one decode step, with shapes",
      R"(Examples:
   kvlab trace --model toy --prompt-ids 0,3,7,1,9

@@ -6,6 +6,7 @@
 #include "harness/devices.h"
 #include "harness/progress.h"
 #include "harness/threads.h"
+#include "model/one_layer.h"
 
 namespace kvlab {
 
@@ -43,6 +44,12 @@ Transfers ModelSession::load_transfers(const Variant& variant) const {
     if (Transformer::same_weights(packed.variant, variant)) return packed.load;
   }
   return {};
+}
+
+void ModelSession::keep_layer(std::int64_t layer) {
+  drop_weights();
+  checkpoint_.weights = one_layer(checkpoint_.weights, layer);
+  checkpoint_.config = checkpoint_.weights->config();
 }
 
 }  // namespace kvlab

@@ -32,6 +32,8 @@ class ModelSession {
   /// Whether `transformer` would have to pack weights.
   bool needs_packing(const Variant& variant) const;
   void drop_weights() { packed_.clear(); }
+  /// From here on the model is its embedding, this one layer and its head (model/one_layer.h); packed weights go.
+  void keep_layer(std::int64_t layer);
 
  private:
   struct Packed {

@@ -93,6 +93,7 @@ struct VerifyRequest {
   ModelRequest model;
   std::int64_t prompt_tokens = 24;
   std::int64_t gen_tokens = 8;
+  std::int64_t layer = -1;  // -1: the whole model
 };
 int run_verify(const VerifyRequest& request);
 

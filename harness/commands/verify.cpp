@@ -85,6 +85,7 @@ bool prove_one(Proof& proof, const Variant& variant) {
 int run_verify(const VerifyRequest& request) {
   ModelSession session(request.model.model, request.model.device, request.model.threads, request.model.seed,
                        request.model.gemv);
+  if (request.layer >= 0) session.keep_layer(request.layer);
   const ModelConfig& config = session.config();
   const std::int64_t n_tokens = request.prompt_tokens + request.gen_tokens;
   if (n_tokens > config.context_length) {
