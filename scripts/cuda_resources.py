@@ -5,7 +5,8 @@ usage: scripts/cuda_resources.py [--build DIR] [--check]
 
 Writes docs/kernels/cuda_resources.md. With --check it writes nothing and exits 1 when a kernel spills or uses local
 memory, or when a kernel of the page has other instances than the page says, or one has gained or lost its 16-byte loads
-or matrix products, or fewer blocks fit an SM than the page plans. Registers are a record, of the nvcc that the page
+or matrix products, or fewer blocks fit an SM than the page plans, or when a kernel that is a tile has other matrix
+products than the tile's, or no 16-byte loads beside them in the loop. Registers are a record, of the nvcc that the page
 names. Block sizes and shared memory are those of the emulated launches (DIR/launched_kernels.txt, which ctest writes).
 Exit 77: no cuobjdump, no CUDA objects, or no launches; cuobjdump and nvdisasm come with the full toolkit, or from
 scripts/requirements.txt.
@@ -37,6 +38,11 @@ INSTRUCTIONS = {
     "16-byte loads": re.compile(r"\b(?:LDG|LDGSTS)\.[\w.]*128"),
     "matrix products": re.compile(r"\bHMMA\b"),
 }
+
+IN_LOOPS = ["16-byte loads", "matrix products"]  # counted a second time where they stand in a loop
+
+# Kernels whose name says how many matrix products a step of their loop has: m16n8k16 is 16 * 8 * 16 multiply-adds.
+TILE = re.compile(r"attention_prefill_kernel<PrefillTile<(\d+), (\d+), (\d+), \d+> ?>")
 
 
 def find_cuobjdump():
@@ -95,6 +101,16 @@ def by_function(text):
     return sections
 
 
+def loop_lines(lines):
+    """Those of the lines that a branch backwards jumps over: they may run more than once."""
+    placed = [(int(found.group(1), 16), line) for line in lines
+              if (found := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line))]
+    jumps = [(int(found.group(1), 16), at) for at, line in placed
+             if (found := re.search(r"\bBRA\b.* 0x([0-9a-f]+) ;", line))]
+    loops = [(first, last) for first, last in jumps if first < last]  # a branch to itself pads the end of a kernel
+    return [line for at, line in placed if any(first <= at <= last for first, last in loops)]
+
+
 def read_object(cuobjdump, path):
     """{(mangled function, architecture): {column: number}}"""
     rows = {}
@@ -105,6 +121,10 @@ def read_object(cuobjdump, path):
     for architecture, function, lines in by_function(output_of(cuobjdump, "-sass", path)):
         for column, pattern in INSTRUCTIONS.items():
             rows[function, architecture][column] = sum(1 for line in lines if pattern.search(line))
+        repeated = loop_lines(lines)
+        for column in IN_LOOPS:
+            found = sum(1 for line in repeated if INSTRUCTIONS[column].search(line))
+            rows[function, architecture][column + " in loops"] = found
     return rows
 
 
@@ -141,6 +161,7 @@ def page_of(rows, version):
         "Made by `scripts/cuda_resources.py` from the built objects; CI checks it where nvcc and cuobjdump are. No kernel",
         "may spill or use local memory. Whether an instance has 16-byte loads (`LDG.128`, `LDGSTS.128`) and matrix",
         "products (`HMMA`) must be as here; registers belong to the nvcc named. Counts are instructions in the code.",
+        "An `attention_prefill_kernel` must have the products of its tile, all in its loop, 16-byte loads beside them.",
         "An instance `<..., 1>` is the path of addresses or widths that do not allow wide accesses. Blocks per SM follow",
         "from registers, block size and shared memory by CUDA's occupancy rules, for the launch among those of the tests",
         "that leaves the fewest; they are the plan, which a build may exceed.", "",
@@ -166,6 +187,22 @@ def base_name(instance):
     return instance[0].split("<")[0]
 
 
+def tile_differences(name, row):
+    """What is wrong with the loop of a kernel that is a tile."""
+    tile = TILE.match(name)
+    if tile is None:
+        return []
+    dim, keys, row_blocks = map(int, tile.groups())
+    expected = 2 * row_blocks * 16 * keys * dim // (16 * 8 * 16)  # scores, and weights times V
+    wrong = []
+    if row["matrix products"] != expected or row["matrix products in loops"] != expected:
+        wrong.append(f"{name}: {row['matrix products']} matrix products, {row['matrix products in loops']} of them in "
+                     f"loops; its tile has {expected}")
+    if row["16-byte loads in loops"] == 0:
+        wrong.append(f"{name}: no 16-byte loads in its loop")
+    return wrong
+
+
 def differences(rows):
     """What is wrong with the built kernels, as sentences."""
     page = read_page()
@@ -173,6 +210,7 @@ def differences(rows):
     for instance, row in sorted(rows.items()):
         name = " for ".join(instance)
         wrong += [f"{name}: {row[column]} {column}" for column in SPILLS if row[column] != 0]
+        wrong += tile_differences(name, row)
         if instance not in page:
             if base_name(instance) in map(base_name, page):
                 wrong.append(f"{name} is not in the page")

@@ -38,6 +38,8 @@ arch = sm_80
         /*0050*/                   STL [R1], R4 ;   /* 0x0 */
         /*0060*/                   STG.E.128 [R2.64], R4 ;   /* 0x0 */
         /*0070*/                   HMMA.16816.F32.BF16 R4, R8, R2, R4 ;   /* 0x0 */
+        /*0080*/              @!P0 BRA 0x60 ;   /* 0x0 */
+        /*0090*/                   BRA 0x90;   /* 0x0 */
 END
 fi
 """
@@ -52,7 +54,8 @@ class Reading(unittest.TestCase):
             rows = resources.read_object(tool, "object.o")
         self.assertEqual(rows, {(FUNCTION, "sm_80"): {"registers": 22, "stack bytes": 8, "local bytes": 0,
                                                       "spill instructions": 1, "16-byte loads": 1,
-                                                      "matrix products": 1}})
+                                                      "matrix products": 1, "16-byte loads in loops": 0,
+                                                      "matrix products in loops": 1}})
         self.assertEqual(resources.demangled([FUNCTION]), {FUNCTION: "embed_kernel<float, 4>"})
 
 
@@ -90,6 +93,13 @@ class Checking(unittest.TestCase):
         self.assertEqual(rows["a", "sm_80"], {"registers": 32, "block size": 256, "shared bytes": 80 << 10,
                                               "blocks per SM": 2})
         self.assertEqual(rows["b", "sm_90"]["blocks per SM"], 0)
+
+    def test_a_tile_has_its_matrix_products_and_loads_in_its_loop(self):
+        name = "attention_prefill_kernel<PrefillTile<64, 64, 2, 4> >"  # 2 * (2 * 16) * 64 * 64 / 2048 products
+        sound = self.row() | {"matrix products": 128, "matrix products in loops": 128, "16-byte loads in loops": 8}
+        self.assertEqual(resources.tile_differences(name, sound), [])
+        for spoiled in ({"matrix products": 256}, {"matrix products in loops": 64}, {"16-byte loads in loops": 0}):
+            self.assertEqual(len(resources.tile_differences(name, sound | spoiled)), 1, spoiled)
 
     def test_local_memory_lost_loads_and_other_instances_fail(self):
         self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(loads=0)
