@@ -110,16 +110,30 @@ void add_threads(CLI::App& command, int& threads) {
   add_integer(command, "--threads", threads, 1, "CPU threads; default: all cores", kMaxThreads);
 }
 
+void add_device(CLI::App& command, std::string& device) {
+  add_text(command, "--device", device, "where to run: cpu, cuda, auto (the best there is)")->type_name("NAME");
+}
+
+/// Returns the option, for refuse_gemv_on_cpu.
+const CLI::Option* add_gemv(CLI::App& command, GemvSetting& setting) {
+  const auto set = [&setting](const std::string& text) { setting = parse_gemv_setting(text); };
+  return command
+      .add_option_function<std::string>(
+          "--gemv", set, "on a GPU, what runs products of up to 8 rows: own, cublas, auto (the quicker one)")
+      ->type_name("NAME");
+}
+
+/// Also refuses a device that is not there.
+void refuse_gemv_on_cpu(const CLI::Option* gemv, const std::string& device) {
+  if (resolve_device(device) != "cpu" || gemv->empty()) return;
+  throw InputError("--gemv: the CPU has one code for its products; leave it out, or use --device cuda");
+}
+
 /// The variant flags: one per axis of the registry. Axes apply in the registry's order, so that --attention is the
 /// default of the two phases wherever it stands.
 void add_variant(CLI::App& command, ModelRequest& request) {
-  add_text(command, "--device", request.device, "where to run: cpu, cuda, auto (the best there is)")->type_name("NAME");
-  const auto set_gemv = [&request](const std::string& text) { request.gemv = parse_gemv_setting(text); };
-  const CLI::Option* gemv =
-      command
-          .add_option_function<std::string>(
-              "--gemv", set_gemv, "on a GPU, what runs products of up to 8 rows: own, cublas, auto (the quicker one)")
-          ->type_name("NAME");
+  add_device(command, request.device);
+  const CLI::Option* gemv = add_gemv(command, request.gemv);
   add_threads(command, request.threads);
   const auto given = std::make_shared<std::map<std::string, std::string>>();
   for (const Axis& axis : axes()) {
@@ -129,9 +143,7 @@ void add_variant(CLI::App& command, ModelRequest& request) {
         ->group("Variant");
   }
   command.parse_complete_callback([given, gemv, &request] {
-    if (resolve_device(request.device) == "cpu" && !gemv->empty()) {
-      throw InputError("--gemv: the CPU has one code for its products; leave it out, or use --device cuda");
-    }
+    refuse_gemv_on_cpu(gemv, request.device);
     for (const Axis& axis : axes()) {
       const auto found = given->find(axis.name);
       if (found == given->end()) continue;
@@ -251,6 +263,9 @@ void add_sweep(CLI::App& app, Chosen& chosen) {
   add_switch(command, "--dry-run", request->dry_run,
              "print the cases with their FLOPs, bytes, memory and estimated time, and run none");
   add_quiet(command, request->quiet);
+  add_device(command, request->device);
+  const CLI::Option* gemv = add_gemv(command, request->gemv);
+  command.parse_complete_callback([gemv, request] { refuse_gemv_on_cpu(gemv, request->device); });
   add_threads(command, request->threads);
   add_repeated(
       command, "--inject-fault", [request](const std::string& text) { request->faults.push_back(text); },
@@ -348,6 +363,7 @@ void add_ceilings(CLI::App& app, Chosen& chosen) {
   CLI::App& command = add_command(app, "ceilings");
   const auto request = std::make_shared<CeilingsRequest>();
   request->argv = chosen.argv;
+  add_device(command, request->device);
   add_threads(command, request->threads);
   add_json(command, request->json);
   command.callback([&chosen, request] {

@@ -269,11 +269,13 @@ CaseSelector parse_filters(const std::vector<std::string>& filters) {
   return selector;
 }
 
-std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& filter, int threads) {
+std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& filter, const std::string& device,
+                              int threads) {
   std::vector<Case> cases;
   for (const std::string& model : config.models) {
     Case base;
     base.model = model;
+    base.device = device;
     base.threads = threads;
     base.seed = config.seed;
     cases.push_back(base);

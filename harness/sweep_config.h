@@ -40,7 +40,8 @@ CaseSelector parse_filters(const std::vector<std::string>& filters);
 /// Every combination, the first axis slowest, without the excluded and the filtered-out ones. Settings that a case does
 /// not use (the page size of a cache without pages) take their default, and cases that become equal are kept once.
 /// Throws InputError when nothing is left.
-std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& filter, int threads);
+std::vector<Case> sweep_cases(const SweepConfig& config, const CaseSelector& filter, const std::string& device,
+                              int threads);
 
 /// One of `count` parts of a sweep; index from 1.
 struct Shard {

@@ -4,33 +4,55 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "harness/ceiling_tables.h"
 #include "harness/commands/commands.h"
+#include "harness/device_ceilings.h"
+#include "harness/devices.h"
 #include "harness/machine.h"
 #include "harness/output_file.h"
 #include "harness/progress.h"
 #include "harness/report_fields.h"
 #include "harness/threads.h"
+#include "kernels/error.h"
 
 namespace kvlab {
 
 namespace {
 
-std::string summary_text(const Ceilings& ceilings, int threads) {
+std::string summary_text(const std::string& machine, const Ceilings& ceilings) {
   return fmt::format(
-      "{}, {} threads: what a report of this machine divides by\n"
+      "{}: what a report of this machine divides by\n"
       "read       {:8.1f} GB/s\n"
       "write      {:8.1f} GB/s\n"
       "copy       {:8.1f} GB/s (read + written)\n"
       "product    {:8.1f} GFLOP/s, f32 weights\n"
       "product    {:8.1f} GFLOP/s, bf16 weights\n\n",
-      read_machine().cpu_model, threads, ceilings.read_bytes_per_s / 1e9, ceilings.write_bytes_per_s / 1e9,
-      ceilings.copy_bytes_per_s / 1e9, ceilings.gemm_flops_per_s_f32 / 1e9, ceilings.gemm_flops_per_s_bf16 / 1e9);
+      machine, ceilings.read_bytes_per_s / 1e9, ceilings.write_bytes_per_s / 1e9, ceilings.copy_bytes_per_s / 1e9,
+      ceilings.gemm_flops_per_s_f32 / 1e9, ceilings.gemm_flops_per_s_bf16 / 1e9);
+}
+
+/// A GPU's, by its own clock.
+int run_device_ceilings(const CeilingsRequest& request, const std::string& device) {
+  OutputFile json("--json", request.json);
+  const int threads = resolve_threads(request.threads);
+  const auto operations = make_operations(device, threads, GemvSetting::measured);
+  const std::optional<Ceilings> ceilings = measure_device_ceilings(*operations);
+  if (!ceilings) throw InputError(fmt::format("--device {}: it has no clock to measure with", device));
+  if (!json.is_standard_output()) write_standard_output(summary_text(cuda_description(), *ceilings));
+  if (json.wanted()) {
+    json.write_json({{"ceilings", object_of_fields(ceiling_fields(), "ceilings.", *ceilings)},
+                     {"environment", environment_json(request.argv, threads)}});
+  }
+  return 0;
 }
 
 }  // namespace
 
 int run_ceilings(const CeilingsRequest& request) {
+  const std::string device = resolve_measured_device(request.device);
+  if (device != "cpu") return run_device_ceilings(request, device);
   constexpr double kBudgetS = 4;
   OutputFile json("--json", request.json);
   const int threads = resolve_threads(request.threads);
@@ -41,7 +63,8 @@ int run_ceilings(const CeilingsRequest& request) {
   const CeilingTables tables = measure_ceiling_tables(threads, {}, show);
   progress.clear();
   if (!json.is_standard_output()) {
-    write_standard_output(summary_text(ceilings, threads) + ceiling_tables_text(tables));
+    write_standard_output(summary_text(fmt::format("{}, {} threads", read_machine().cpu_model, threads), ceilings) +
+                          ceiling_tables_text(tables));
   }
   if (json.wanted()) {
     nlohmann::ordered_json object = {{"ceilings", object_of_fields(ceiling_fields(), "ceilings.", ceilings)}};

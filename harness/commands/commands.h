@@ -78,6 +78,8 @@ struct SweepRequest {
   std::vector<std::string> faults;   // harness/isolation/fault.h
   bool dry_run = false;
   bool quiet = false;
+  std::string device = "cpu";
+  GemvSetting gemv = GemvSetting::measured;
   int threads = 0;  // 0: all cores
   std::vector<std::string> argv;
 };
@@ -127,6 +129,7 @@ struct TraceRequest {
 int run_trace(const TraceRequest& request);
 
 struct CeilingsRequest {
+  std::string device = "cpu";
   int threads = 0;
   std::string json;
   std::vector<std::string> argv;

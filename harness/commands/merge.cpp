@@ -68,7 +68,7 @@ std::vector<MeasuredCase> cases_of_sweep(const ShardFolder& shard, const SweepCo
   const Case first = case_from_json(shard.report["results"].at(0).at("case"));
   ModelConfigs models(config.seed);
   std::vector<MeasuredCase> cases;
-  for (const Case& spec : sweep_cases(config, {}, first.threads)) {
+  for (const Case& spec : sweep_cases(config, {}, first.device, first.threads)) {
     MeasuredCase measured;
     measured.result.spec = spec;
     measured.config = models.of(spec.model).config;

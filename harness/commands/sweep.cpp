@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "harness/commands/commands.h"
+#include "harness/devices.h"
 #include "harness/interrupt.h"
 #include "harness/isolation/fault.h"
 #include "harness/isolation/worker_runner.h"
@@ -31,7 +32,8 @@ constexpr double kDryRunCeilings_s = 0.3;  // for the estimate
 /// Every case with its model's configuration, checked as far as no weights are needed.
 std::vector<MeasuredCase> checked_cases(const SweepConfig& config, const SweepRequest& request) {
   const CaseSelector filter = parse_filters(request.filters);
-  std::vector<Case> specs = sweep_cases(config, filter, resolve_threads(request.threads));
+  std::vector<Case> specs =
+      sweep_cases(config, filter, resolve_measured_device(request.device), resolve_threads(request.threads));
   if (!request.shard.empty()) specs = shard_cases(specs, parse_shard(request.shard));
   ModelConfigs models(config.seed);
   std::vector<MeasuredCase> cases;
@@ -51,7 +53,7 @@ std::vector<MeasuredCase> checked_cases(const SweepConfig& config, const SweepRe
 
 WorkerSetup worker_setup(const Case& first, const SweepConfig& config, const SweepRequest& request) {
   WorkerSetup setup;
-  setup.runner = {first.model, first.device, first.threads, first.seed, config.prompt_file};
+  setup.runner = {first.model, first.device, first.threads, first.seed, config.prompt_file, request.gemv};
   setup.faults = request.faults;
   setup.quiet = request.quiet;
   return setup;

@@ -124,7 +124,9 @@ int main(int argc, char** argv) {
   if (argc > 1) refuse(fmt::format("'{}' is no flag, or its value is none", arguments[1]));
   kvlab::bind_threads(threads, argv);
   register_benchmarks(device, threads);
-  if (benchmark::RunSpecifiedBenchmarks() == 0) refuse("no benchmark has such a name");
+  const bool any_ran = benchmark::RunSpecifiedBenchmarks() > 0;
+  benchmark::ClearRegisteredBenchmarks();  // while the device whose memory they hold is there
+  if (!any_ran) refuse("no benchmark has such a name");
   benchmark::Shutdown();
   return 0;
 }

@@ -19,7 +19,7 @@ Json small() {
 }
 
 std::vector<Case> cases_of(const Json& json, const std::vector<std::string>& filters = {}) {
-  return sweep_cases(parse_sweep_config(json, "s.json"), parse_filters(filters), 1);
+  return sweep_cases(parse_sweep_config(json, "s.json"), parse_filters(filters), "cpu", 1);
 }
 
 std::string refusal(const Json& json) {
@@ -159,7 +159,7 @@ TEST(SweepConfig, AKeyGivenTwiceIsRefused) {
 
 TEST(SweepConfig, TheCommittedSweepsAreRead) {
   for (const auto& entry : std::filesystem::directory_iterator(std::string(KVLAB_SOURCE_DIR) + "/configs/sweeps")) {
-    EXPECT_NO_THROW(sweep_cases(read_sweep_config(entry.path().string()), {}, 1)) << entry.path();
+    EXPECT_NO_THROW(sweep_cases(read_sweep_config(entry.path().string()), {}, "cpu", 1)) << entry.path();
   }
 }
 

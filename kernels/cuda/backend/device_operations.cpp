@@ -7,6 +7,7 @@
 #include "kernels/cuda/backend/device_matrix.h"
 #include "kernels/cuda/backend/fused_attention.h"
 #include "kernels/cuda/backend/linear_product.h"
+#include "kernels/cuda/backend/prefill_attention.h"
 #include "kernels/cuda/fill_random.h"
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda/read_memory.h"
@@ -211,6 +212,7 @@ void DeviceOperations::append(const float* k, const float* v, std::int64_t strid
 }
 
 std::unique_ptr<Work> DeviceOperations::attention_work(bool fused, const AttentionArgs& args) {
+  if (fused && prefill_takes(args)) return std::make_unique<PrefillAttention>(mirror(), args);
   if (fused) {
     DecodePlans& plans = recording_ == nullptr ? plans_ : recording_->plans();
     return std::make_unique<FusedAttention>(*context_, fused_, mirror(), plans, args);
@@ -236,6 +238,7 @@ AttentionWork DeviceOperations::attention(AttentionKind kind, const AttentionArg
 
 std::size_t DeviceOperations::attention_workspace_bytes(AttentionKind kind, const AttentionArgs& args) const {
   const bool fused = kind == AttentionKind::fused && fused_takes(args.head_dim);
+  if (fused && prefill_takes(args)) return 0;
   return fused ? fused_scratch_bytes(args, context_->n_multiprocessors()) : naive_scratch_bytes(args);
 }
 

@@ -1,4 +1,4 @@
-// Fused attention: which kernel runs a call, and how it is told about the batch.
+// Fused attention by the kernel of decode: one query a sequence, or f32 K and V. Others: prefill_attention.h.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ bool fused_takes(std::int64_t head_dim);
 /// Bytes of plan and partial results that such a call needs at one time.
 std::size_t fused_scratch_bytes(const AttentionArgs& args, std::int64_t n_multiprocessors);
 
-/// One query for each sequence: decode attention over the batch. Several: each query is a sequence of its own to the
-/// same kernel, which reads K and V once for every query.
+/// One query for each sequence: decode attention over the batch. Several, with f32 K and V: each query is a sequence of
+/// its own to the same kernel, which reads K and V once for every query.
 class FusedAttention final : public Work {
  public:
   /// `args` has host spans and a host view, of which `mirror` has or makes the device's copies.

@@ -18,7 +18,7 @@ std::unique_ptr<Operations> open_backend() {
   if (library == nullptr) throw std::runtime_error(dlerror());
   const auto* module = static_cast<const BackendModule*>(dlsym(library, kBackendModuleSymbol));
   if (module == nullptr) throw std::runtime_error(file + " is not a backend of kvlab");
-  return module->make();
+  return module->make(GemvSetting::own);
 }
 
 }  // namespace

@@ -40,14 +40,14 @@ void norms_in_every_order(std::int64_t width) {
     const test::DeviceArray<float> x("x", random_values(kRows * width, 1));
     const test::DeviceArray<float> weight("weight", random_values(width, 2));
     const test::DeviceArray<Out> y("y", static_cast<std::size_t>(kRows * width));
-    launch_rms_norm(x.data(), width, kRows, width, weight.data(), 1e-5F, y.data(), nullptr);
+    launch_rms_norm(x.data(), width, kRows, width, weight.data(), 1e-5F, y.data(), width, nullptr);
     return y.values();
   });
   expect_the_same_in_every_order([width] {
     const test::DeviceArray<float> x("x", random_values(kRows * width, 1));
     const test::DeviceArray<float> weight("weight", random_values(width, 2));
     const test::DeviceArray<Out> y("y", static_cast<std::size_t>(kRows * width));
-    launch_layer_norm(x.data(), width, kRows, width, weight.data(), weight.data(), 1e-5F, y.data(), nullptr);
+    launch_layer_norm(x.data(), width, kRows, width, weight.data(), weight.data(), 1e-5F, y.data(), width, nullptr);
     return y.values();
   });
 }
@@ -65,7 +65,7 @@ void embed_in_every_order(std::int64_t width) {
     const test::DeviceArray<T> table("table", stored<T>(random_values(5 * width, 1)));
     const test::DeviceArray<std::int32_t> ids("ids", std::vector<std::int32_t>{4, 0, 4});
     const test::DeviceArray<float> out("out", static_cast<std::size_t>(3 * width));
-    launch_embed(table.data(), width, ids.data(), 3, out.data(), nullptr);
+    launch_embed(table.data(), width, ids.data(), 3, out.data(), false, nullptr);
     return out.values();
   });
 }
