@@ -69,6 +69,17 @@ INSTANTIATE_TEST_SUITE_P(Models, CudaGolden, ::testing::ValuesIn(golden_names())
   return name;
 });
 
+/// Few steps, for the sanitizer that finds races between the threads of a block (preset tsan runs these alone).
+using CudaGoldenRaces = CudaGolden;
+
+TEST_P(CudaGoldenRaces, StepsInBothPrecisionsGiveTheExpectedTokens) {
+  const GoldenModel golden = load_golden(GetParam());
+  expect_golden(golden, choice(CacheKind::contiguous, AttentionKind::naive, DType::f32), 2);
+  expect_golden(golden, choice(CacheKind::paged, AttentionKind::fused, DType::bf16), 2);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, CudaGoldenRaces, ::testing::Values("llama-gqa", "gpt2"));
+
 using CudaGoldenVariants = CudaGolden;
 
 TEST_P(CudaGoldenVariants, EveryVariantGivesTheExpectedTokensAndLogits) {
