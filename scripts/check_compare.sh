@@ -1,42 +1,38 @@
 #!/usr/bin/env bash
 # Checks `kvlab compare` on real runs: two measurements of one build must come out the same in at least 95 % of the timed
-# cells, and a build whose matrix products take a tenth longer must be found slower. Takes about two minutes when nothing
+# cells, and a build whose matrix products take a tenth longer must be found slower. Takes three minutes when nothing
 # else runs, beside the builds.
 #
-# usage: scripts/check_compare.sh [--model M] [--sessions N] [--rounds N] [--kernel matmul|attention] [--out DIR]
+# usage: scripts/check_compare.sh [--model M] [--sessions N] [--kernel matmul|attention] [--out DIR]
 #   --model      default tiny: its weights stay in a core's caches, where a neighbour on the machine cannot slow them
-#   --sessions   processes a side, default 8; fewer make every interval wider
-#   --rounds     rounds of every case in one process, default 30
+#   --sessions   processes a side, each with one round of every case; default 60, at least 10
 #   --kernel     the kernel that is slowed, default matmul: it is most of a step, so that the whole step shows it
 #   --out        empty or new folder for reports and comparisons, default results/local/check-compare-UTC
 #
-# One process differs from the next by more than its own rounds tell (placement of memory, neighbours on the machine). So
-# a side is measured by several processes, and the sides take turns; times are compared at their 10th percentile, where
+# Rounds of one process share what holds for seconds: placement of memory, neighbours on the machine. So every round is a
+# process of its own, and the sides take turns, a second each; times are compared at their 10th percentile, where
 # no neighbour was at work: docs/measuring.md, "Comparing two builds".
 
 set -euo pipefail
 cd "$(dirname "$0")/.."
-model=tiny sessions=8 rounds=30 kernel=matmul out=results/local/check-compare-$(date -u +%Y%m%dT%H%M%SZ)
+model=tiny sessions=60 kernel=matmul out=results/local/check-compare-$(date -u +%Y%m%dT%H%M%SZ)
 
 usage() { sed -n '2,/^$/s/^# \{0,1\}//p' "$0"; }
 
 while [ $# -gt 0 ]; do
   case "$1" in
-    --model | --sessions | --rounds | --kernel | --out)
+    --model | --sessions | --kernel | --out)
       if [ $# -lt 2 ]; then echo "check_compare: $1 needs a value" >&2; exit 2; fi
       case "$1" in
-        --model) model=$2 ;; --sessions) sessions=$2 ;; --rounds) rounds=$2 ;; --kernel) kernel=$2 ;; --out) out=$2 ;;
+        --model) model=$2 ;; --sessions) sessions=$2 ;; --kernel) kernel=$2 ;; --out) out=$2 ;;
       esac
       shift 2 ;;
     -h | --help) usage; exit 0 ;;
     *) echo "check_compare: unknown argument '$1'" >&2; usage >&2; exit 2 ;;
   esac
 done
-if ! [[ $sessions =~ ^[1-9][0-9]*$ ]] || [ "$sessions" -lt 2 ]; then
-  echo "check_compare: --sessions $sessions: at least 2, or nothing tells noise from change" >&2; exit 2
-fi
-if ! [[ $rounds =~ ^[1-9][0-9]*$ ]]; then
-  echo "check_compare: --rounds $rounds: at least 1" >&2; exit 2
+if ! [[ $sessions =~ ^[1-9][0-9]*$ ]] || [ "$sessions" -lt 10 ]; then
+  echo "check_compare: --sessions $sessions: at least 10, or a 10th percentile has no interval" >&2; exit 2
 fi
 if [ -e "$out" ] && [ -n "$(ls -A "$out")" ]; then
   echo "check_compare: $out is not empty; name another folder with --out" >&2; exit 2
@@ -62,7 +58,7 @@ write_sweep() {
 JSON
 }
 
-# measure SIDE: one more process, which adds its rounds to every case; one thread, so that the other cores take the
+# measure SIDE: one more process, which adds a round to every case; one thread, so that the other cores take the
 # system's own work
 measure() {
   local binary=build/compare-normal/kvlab
@@ -84,9 +80,9 @@ build compare-slowed "$kernel"
 mkdir -p "$out"
 sides=(first second slowed)
 for ((session = 1; session <= sessions; ++session)); do
-  write_sweep $((session * rounds))
+  write_sweep "$session"
   for ((i = 0; i < 3; ++i)); do measure "${sides[(session + i) % 3]}"; done  # each side leads in turn
-  echo "check_compare: session $session of $sessions, $SECONDS s"
+  if ((session % 10 == 0)); then echo "check_compare: session $session of $sessions, $SECONDS s"; fi
 done
 
 same_code=$(compare second)
