@@ -72,14 +72,16 @@ sweep() {
   return $rc
 }
 
-# A decode step's DRAM traffic by Nsight Compute beside the modelled bytes.
+# A decode step's DRAM traffic by Nsight Compute beside the modelled bytes. A profiled run writes no report, so the
+# model's number comes from a run of its own.
 dram_bytes() {
   command -v ncu >/dev/null || { echo "no ncu on this machine"; return 77; }
-  ncu --clock-control none --profile-from-start off --csv --print-units base --metrics dram__bytes_read.sum,dram__bytes_write.sum \
-    --log-file "$out/ncu.csv" "$kvlab" run --model llama-3.1-8b --device cuda --weight-dtype bf16 --kv-dtype bf16 \
-    --batch 1 --depth 4096 --prompt-tokens 1 --gen-tokens 4 --kv-fill random --rounds 1 --profile decode:2..2 \
-    --json "$scratch/ncu.json" || return $?
+  local case_options=(--model llama-3.1-8b --device cuda --weight-dtype bf16 --kv-dtype bf16 --batch 1 --depth 4096
+    --prompt-tokens 1 --gen-tokens 4 --kv-fill random --rounds 1)
   local measured modelled
+  "$kvlab" run "${case_options[@]}" --json "$scratch/ncu.json" || return $?
+  ncu --clock-control none --profile-from-start off --csv --print-units base --metrics dram__bytes_read.sum,dram__bytes_write.sum \
+    --log-file "$out/ncu.csv" "$kvlab" run "${case_options[@]}" --profile decode:2..2 || return $?
   measured=$(awk -F'","' '/dram__bytes_(read|write).sum/ {gsub(/[",]/, "", $NF); total += $NF} END {printf "%.0f", total}' "$out/ncu.csv")
   modelled=$(sed -n 's/.*"bytes_per_step": *\([0-9]*\).*/\1/p' "$scratch/ncu.json" | head -1)
   echo "one step at 4,096 tokens: $measured bytes of DRAM traffic, $modelled modelled"

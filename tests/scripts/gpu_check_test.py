@@ -18,9 +18,25 @@ case "$*" in
   sweep*)
     while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
     mkdir -p "$out"; echo '{"schema": "kvlab.report/1"}' >"$out/report.json" ;;
+  *"--profile"*"--json"*|*"--json"*"--profile"*) echo "kvlab: a profiled run makes no report" >&2; exit 2 ;;
+  run*"--json"*)
+    while [ $# -gt 0 ]; do [ "$1" = --json ] && out=$2; shift; done
+    echo '{"results": [{"metrics": {"decode": {"bytes_per_step": 16000}}}]}' >"$out" ;;
   ceilings*) [ -z "$SLOW" ] || sleep "$SLOW" ;;
 esac
 echo "done with $1"
+"""
+
+NCU = """#!/bin/bash
+# writes two kernels' counters where --log-file says and runs the program
+while [ $# -gt 0 ]; do
+  case "$1" in --log-file) log=$2; shift 2 ;; --metrics) shift 2 ;; --clock-control | --profile-from-start | --print-units) shift 2 ;;
+    --csv) shift ;; *) break ;; esac
+done
+printf '%s\\n' '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"' \\
+  '"0","gemv","dram__bytes_read.sum","byte","10,000"' '"0","gemv","dram__bytes_write.sum","byte","500"' \\
+  '"1","attention","dram__bytes_read.sum","byte","6,000"' '"1","attention","gpu__time_duration.sum","ns","77"' >"$log"
+"$@"
 """
 
 
@@ -80,6 +96,13 @@ class GpuCheck(unittest.TestCase):
                          ["kernels_backend_test", "kvlab", "kvlab-kernels", "kvlab", "kvlab"])
         files = sorted(path.name for path in self.bundle.out.iterdir())
         self.assertEqual(files, ["gpu-decode.json", "gpu-prefill.json", "log.txt"])
+
+    def test_dram_bytes_stand_beside_the_modelled_ones(self):
+        self.bundle.program("ncu", NCU)
+        result = self.bundle.run("--minutes", "20", PATH=f"{self.bundle.root / 'bin'}:{os.environ['PATH']}")
+        self.assertIn("16500 bytes of DRAM traffic, 16000 modelled", self.row(result, "dram-bytes"))
+        self.assertIn("ok", self.row(result, "dram-bytes"))
+        self.assertTrue((self.bundle.out / "ncu.csv").exists())
 
     def test_leaves_out_what_does_not_fit_and_says_so(self):
         result = self.bundle.run("--minutes", "1")
