@@ -67,6 +67,13 @@ struct AttentionWork {
   }
 };
 
+/// The most rows that a sequence has in a step; 0 without sequences.
+inline std::int64_t most_queries(std::span<const SequenceSpan> seqs) {
+  std::int64_t most = 0;
+  for (const SequenceSpan& seq : seqs) most = seq.n_queries > most ? seq.n_queries : most;
+  return most;
+}
+
 /// The products of a mask that is followed exactly: what `attention` executes, from the spans alone.
 inline AttentionWork visible_work(std::span<const SequenceSpan> seqs, std::int64_t window) {
   AttentionWork work;

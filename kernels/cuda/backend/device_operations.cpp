@@ -1,6 +1,5 @@
 #include "kernels/cuda/backend/device_operations.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -45,12 +44,6 @@ class FixedWork final : public Work {
  private:
   Launch launch_;
 };
-
-std::int64_t most_queries(std::span<const SequenceSpan> seqs) {
-  std::int64_t most = 0;
-  for (const SequenceSpan& seq : seqs) most = std::max(most, seq.n_queries);
-  return most;
-}
 
 void check_heads(const AttentionArgs& args) {
   if (args.n_kv_heads >= 1 && args.n_heads % args.n_kv_heads == 0) return;

@@ -1,17 +1,6 @@
 #include "kernels/cuda/backend/prefill_attention.h"
 
-#include <algorithm>
-
 namespace kvlab::cuda {
-namespace {
-
-std::int64_t most_queries(std::span<const SequenceSpan> seqs) {
-  std::int64_t most = 0;
-  for (const SequenceSpan& seq : seqs) most = std::max(most, seq.n_queries);
-  return most;
-}
-
-}  // namespace
 
 bool prefill_takes(const AttentionArgs& args) {
   return args.kv.dtype == DType::bf16 && most_queries(args.seqs) > 1 && prefill_instance_dim(args.head_dim) != 0;
