@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -14,10 +12,12 @@
 #include "tests/kernels/backend/loaded_backend.h"
 #include "tests/kernels/bounds.h"
 #include "tests/kernels/compare.h"
+#include "tests/kernels/cuda/kv_layout.h"
 
 namespace kvlab::test {
 namespace {
 
+constexpr std::int64_t kPageSize = 16;
 constexpr double kBf16Roundoff = 0x1p-8;
 
 struct Lengths {
@@ -37,9 +37,12 @@ struct StepCase {
 /// One layer's cache in buffers, and a step over it.
 class Step {
  public:
-  Step(const StepCase& c, DType dtype, bool paged) : case_(c), dtype_(dtype) {
+  Step(const StepCase& c, DType dtype, bool paged)
+      : case_(c),
+        dtype_(dtype),
+        layout_(static_cast<std::int64_t>(c.seqs.size()), longest(c), c.n_kv_heads, c.head_dim, dtype,
+                paged ? kPageSize : 0) {
     std::uint32_t seed = 0;
-    std::int64_t longest = 1;
     for (const Lengths& seq : c.seqs) {
       keys_.push_back(drawn(seq.kv_len * kv_width(), ++seed));
       values_.push_back(drawn(seq.kv_len * kv_width(), ++seed));
@@ -48,9 +51,8 @@ class Step {
       q_.insert(q_.end(), rows.begin(), rows.end());
       spans_.push_back({n_rows_, seq.n_queries, seq.kv_len});
       n_rows_ += seq.n_queries;
-      longest = std::max(longest, seq.kv_len);
     }
-    lay_out(longest, paged);
+    allocate();
     fill();
   }
 
@@ -100,6 +102,12 @@ class Step {
   }
 
  private:
+  static std::int64_t longest(const StepCase& c) {
+    std::int64_t most = 0;
+    for (const Lengths& seq : c.seqs) most = std::max(most, seq.kv_len);
+    return most;
+  }
+
   std::int64_t width() const { return case_.n_heads * case_.head_dim; }
   std::int64_t kv_width() const { return case_.n_kv_heads * case_.head_dim; }
 
@@ -120,31 +128,11 @@ class Step {
             scale()};
   }
 
-  void lay_out(std::int64_t longest, bool paged) {
-    constexpr std::int64_t kPageSize = 16;
-    const auto n_seqs = static_cast<std::int64_t>(case_.seqs.size());
-    view_.dtype = dtype_;
-    view_.slot_stride = case_.head_dim;
-    std::int64_t n_elements = 0;
-    if (paged) {
-      view_.page_size = kPageSize;
-      view_.head_stride = kPageSize * case_.head_dim;
-      view_.page_stride = case_.n_kv_heads * view_.head_stride;
-      view_.pages_per_seq = (longest + kPageSize - 1) / kPageSize;
-      table_.resize(static_cast<std::size_t>(n_seqs * view_.pages_per_seq));
-      std::iota(table_.begin(), table_.end(), 0);
-      std::shuffle(table_.begin(), table_.end(), std::mt19937(1));
-      view_.page_table = table_.data();
-      n_elements = n_seqs * view_.pages_per_seq * view_.page_stride;
-    } else {
-      view_.head_stride = (longest + 2) * case_.head_dim;
-      for (std::int64_t s = 0; s < n_seqs; ++s) regions_.push_back(s * case_.n_kv_heads * view_.head_stride);
-      view_.region_offset = regions_.data();
-      n_elements = n_seqs * case_.n_kv_heads * view_.head_stride;
-    }
-    const auto bytes = static_cast<std::size_t>(n_elements) * dtype_bytes(dtype_);
+  void allocate() {
+    const auto bytes = static_cast<std::size_t>(layout_.n_elements()) * dtype_bytes(dtype_);
     k_ = backend().allocate(bytes);
     v_ = backend().allocate(bytes);
+    view_ = layout_.host_view();
     view_.k = k_->data();
     view_.v = v_->data();
   }
@@ -179,8 +167,7 @@ class Step {
   std::vector<std::vector<float>> queries_, keys_, values_;  // [n_seqs][rows * width]
   std::vector<float> q_;                                     // [n_rows, width]
   std::vector<SequenceSpan> spans_;
-  std::vector<std::int32_t> table_;
-  std::vector<std::int64_t> regions_;
+  cuda::test::KvLayout layout_;
   std::int64_t n_rows_ = 0;
   KvView view_;
   std::unique_ptr<Buffer> k_, v_;

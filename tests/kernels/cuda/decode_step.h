@@ -7,8 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -17,6 +15,7 @@
 #include "tests/kernels/bounds.h"
 #include "tests/kernels/compare.h"
 #include "tests/kernels/cuda/device_array.h"
+#include "tests/kernels/cuda/kv_layout.h"
 
 namespace kvlab::cuda::test {
 
@@ -51,7 +50,10 @@ inline std::vector<SequenceSpan> spans_of(const std::vector<std::int32_t>& kv_le
 /// The values of a step and where they go.
 class DecodeStep {
  public:
-  explicit DecodeStep(const DecodeCase& c) : case_(c) {
+  explicit DecodeStep(const DecodeCase& c)
+      : case_(c),
+        layout_(static_cast<std::int64_t>(c.kv_lens.size()), *std::max_element(c.kv_lens.begin(), c.kv_lens.end()),
+                c.n_kv_heads, c.head_dim, c.dtype, c.page_size) {
     std::uint32_t seed = 0;
     const std::int64_t width = c.n_kv_heads * c.head_dim;
     for (const std::int32_t kv_len : c.kv_lens) {
@@ -61,7 +63,6 @@ class DecodeStep {
       for (float& value : k_.back()) value = kvlab::test::rounded(value, c.dtype);
       for (float& value : v_.back()) value = kvlab::test::rounded(value, c.dtype);
     }
-    lay_out();
   }
 
   const DecodeCase& the_case() const { return case_; }
@@ -78,18 +79,16 @@ class DecodeStep {
   std::vector<std::vector<float>>& keys() { return k_; }
   std::vector<std::vector<float>>& values() { return v_; }
   const std::vector<std::vector<float>>& q() const { return q_; }
-  const std::vector<std::int32_t>& table() const { return table_; }
-  const std::vector<std::int64_t>& regions() const { return regions_; }
-  const KvView& view() const { return view_; }  // without pointers
+  const KvLayout& layout() const { return layout_; }
 
   /// K (or V) as the cache holds it. Every slot that holds no key is 1e4.
   template <typename T, typename Convert>
   std::vector<T> stored_keys(Convert convert) const {
-    return stored<T>(k_, convert);
+    return layout_.stored<T>(k_, convert(1e4F), convert);
   }
   template <typename T, typename Convert>
   std::vector<T> stored_values(Convert convert) const {
-    return stored<T>(v_, convert);
+    return layout_.stored<T>(v_, convert(1e4F), convert);
   }
 
   /// Compares rows [n_seqs, n_heads * head_dim] with float64 over the first kv_lens keys. On tensor cores Q is rounded
@@ -141,51 +140,12 @@ class DecodeStep {
     for (std::size_t i = 0; i < bounds.size(); ++i) bounds[i] += 2.02 * 0x1p-9 * magnitudes[i];
   }
 
-  /// Sets strides and the table (pages in shuffled order) or the regions.
-  void lay_out() {
-    const std::int32_t longest = *std::max_element(case_.kv_lens.begin(), case_.kv_lens.end());
-    const auto n_seqs = static_cast<std::int64_t>(case_.kv_lens.size());
-    view_.dtype = case_.dtype;
-    view_.slot_stride = case_.head_dim;
-    const std::int64_t slots = case_.page_size > 0 ? case_.page_size : longest + 2;
-    view_.head_stride = slots * case_.head_dim;
-    view_.page_size = case_.page_size;
-    view_.page_stride = case_.n_kv_heads * view_.head_stride;
-    view_.pages_per_seq = case_.page_size > 0 ? (longest + slots - 1) / slots : 0;
-    table_.resize(static_cast<std::size_t>(n_seqs * view_.pages_per_seq));
-    std::iota(table_.begin(), table_.end(), 0);
-    std::shuffle(table_.begin(), table_.end(), std::mt19937(5));
-    for (std::int64_t s = 0; s < n_seqs; ++s) regions_.push_back(s * view_.page_stride);
-    n_elements_ = (case_.page_size > 0 ? n_seqs * view_.pages_per_seq : n_seqs) * view_.page_stride;
-  }
-
-  template <typename T, typename Convert>
-  std::vector<T> stored(const std::vector<std::vector<float>>& rows, Convert convert) const {
-    KvView view = view_;
-    view.page_table = case_.page_size > 0 ? table_.data() : nullptr;
-    view.region_offset = regions_.data();
-    std::vector<T> memory(static_cast<std::size_t>(n_elements_), convert(1e4F));
-    for (std::size_t s = 0; s < rows.size(); ++s) {
-      for (std::size_t i = 0; i < rows[s].size(); ++i) {
-        const auto element = static_cast<std::int64_t>(i);
-        const std::int64_t head = element / case_.head_dim % case_.n_kv_heads;
-        const std::int64_t pos = element / case_.head_dim / case_.n_kv_heads;
-        const std::int64_t at = kv_offset(view, static_cast<std::int64_t>(s), head, pos) + element % case_.head_dim;
-        memory[static_cast<std::size_t>(at)] = convert(rows[s][i]);
-      }
-    }
-    return memory;
-  }
-
   DecodeCase case_;
+  KvLayout layout_;
   bool exact_weights_ = false;
   std::vector<std::vector<float>> q_;
   std::vector<std::vector<float>> k_;
   std::vector<std::vector<float>> v_;
-  std::vector<std::int32_t> table_;
-  std::vector<std::int64_t> regions_;
-  std::int64_t n_elements_ = 0;
-  KvView view_;
 };
 
 /// A step's buffers on the living device, which must outlive them. T: float or Bf16, as the case says.
@@ -198,16 +158,22 @@ class DecodeMemory {
         spans_("spans", spans_of(c_.kv_lens)),
         q_("q", rows_of(step.q())),
         out_("out", std::vector<float>(q_.values().size(), kvlab::test::kUntouched)),
-        table_("table", step.table()),
-        regions_("regions", step.regions()),
+        table_("table", step.layout().table()),
+        regions_("regions", step.layout().regions()),
         plan_("plan", decode_plan_bytes(shape_, c_.n_workers)),
         workspace_("workspace", decode_workspace_bytes(shape_, c_.n_workers) / sizeof(float)),
         k_("k", step.stored_keys<T>(as_stored)),
         v_("v", step.stored_values<T>(as_stored)),
-        call_{shape_,      c_.n_workers, plan_.data(), q_.data(),         stride(),
-              out_.data(), stride(),     step.view(),  workspace_.data(), c_.scale} {
-    call_.kv.page_table = c_.page_size > 0 ? table_.data() : nullptr;
-    call_.kv.region_offset = c_.page_size > 0 ? nullptr : regions_.data();
+        call_{shape_,
+              c_.n_workers,
+              plan_.data(),
+              q_.data(),
+              stride(),
+              out_.data(),
+              stride(),
+              step.layout().view_over(table_.data(), regions_.data()),
+              workspace_.data(),
+              c_.scale} {
     call_.kv.k = k_.data();
     call_.kv.v = v_.data();
   }

@@ -6,14 +6,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <numeric>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/attention_prefill.h"
 #include "tests/kernels/compare.h"
 #include "tests/kernels/cuda/device_array.h"
+#include "tests/kernels/cuda/kv_layout.h"
 #include "tests/kernels/cuda/prefill_reference.h"
 
 namespace kvlab::cuda::test {
@@ -42,7 +41,10 @@ inline std::string describe(const PrefillCase& c) {
 /// Needs a living Device, and must go before it. Every slot of the cache that holds no key is NaN.
 class PrefillStep {
  public:
-  explicit PrefillStep(const PrefillCase& c) : case_(c) {
+  explicit PrefillStep(const PrefillCase& c)
+      : case_(c),
+        layout_(static_cast<std::int64_t>(c.parts.size()), longest(c), c.n_kv_heads, c.head_dim, DType::bf16,
+                c.page_size) {
     const std::int64_t width = c.n_kv_heads * c.head_dim;
     std::int64_t n_rows = 0;
     std::uint32_t seed = 0;
@@ -56,7 +58,6 @@ class PrefillStep {
     }
     q_ = kvlab::test::random_values(n_rows * c.n_heads * c.head_dim, ++seed);
     for (SequenceSpan& seq : seqs_) seq.first_row = n_rows - seq.first_row - seq.n_queries;  // not in batch order
-    lay_out();
   }
 
   const std::vector<SequenceSpan>& seqs() const { return seqs_; }
@@ -77,8 +78,8 @@ class PrefillStep {
     const DeviceArray<float> q("q", rows);
     const DeviceArray<float> out("out", std::vector<float>(rows.size(), kvlab::test::kUntouched));
     const DeviceArray<SequenceSpan> seqs("seqs", seqs_);
-    const DeviceArray<std::int32_t> table("table", table_);
-    const DeviceArray<std::int64_t> regions("regions", regions_);
+    const DeviceArray<std::int32_t> table("table", layout_.table());
+    const DeviceArray<std::int64_t> regions("regions", layout_.regions());
     const DeviceArray<Bf16> k("k", stored(k_));
     const DeviceArray<Bf16> v("v", stored(v_));
     PrefillCall call;
@@ -91,13 +92,11 @@ class PrefillStep {
     call.q = q.data();
     call.out = out.data();
     call.q_stride = call.out_stride = stride;
-    call.kv = view_;
+    call.kv = layout_.view_over(table.data(), regions.data());
     call.kv.k = k.data();
     call.kv.v = v.data();
-    call.kv.page_table = case_.page_size > 0 ? table.data() : nullptr;
-    call.kv.region_offset = case_.page_size > 0 ? nullptr : regions.data();
     call.seqs = seqs.data();
-    for (const SequenceSpan& seq : seqs_) call.max_queries = std::max(call.max_queries, seq.n_queries);
+    call.max_queries = most_queries(seqs_);
     launch_attention_prefill(call, nullptr);
     return kvlab::test::without_stride(out.values(), width, stride);
   }
@@ -144,52 +143,22 @@ class PrefillStep {
     return row;
   }
 
-  /// Sets strides and the table (pages in shuffled order) or the regions.
-  void lay_out() {
-    std::int64_t longest = 0;
-    for (const SequenceSpan& seq : seqs_) longest = std::max(longest, seq.kv_len);
-    const auto n_seqs = static_cast<std::int64_t>(seqs_.size());
-    view_.dtype = DType::bf16;
-    view_.slot_stride = case_.head_dim;
-    const std::int64_t slots = case_.page_size > 0 ? case_.page_size : longest + 2;
-    view_.head_stride = slots * case_.head_dim;
-    view_.page_size = case_.page_size;
-    view_.page_stride = case_.n_kv_heads * view_.head_stride;
-    view_.pages_per_seq = case_.page_size > 0 ? (longest + slots - 1) / slots : 0;
-    table_.resize(static_cast<std::size_t>(n_seqs * view_.pages_per_seq));
-    std::iota(table_.begin(), table_.end(), 0);
-    std::shuffle(table_.begin(), table_.end(), std::mt19937(5));
-    for (std::int64_t s = 0; s < n_seqs; ++s) regions_.push_back(s * view_.page_stride);
-    n_elements_ = (case_.page_size > 0 ? n_seqs * view_.pages_per_seq : n_seqs) * view_.page_stride;
+  static std::int64_t longest(const PrefillCase& c) {
+    std::int64_t most = 0;
+    for (const PrefillPart& part : c.parts) most = std::max(most, part.kv_len);
+    return most;
   }
 
   std::vector<Bf16> stored(const std::vector<std::vector<float>>& rows) const {
-    KvView view = view_;
-    view.page_table = case_.page_size > 0 ? table_.data() : nullptr;
-    view.region_offset = regions_.data();
-    std::vector<Bf16> memory(static_cast<std::size_t>(n_elements_),
-                             bf16_from_float(std::numeric_limits<float>::quiet_NaN()));
-    for (std::size_t s = 0; s < rows.size(); ++s) {
-      for (std::size_t i = 0; i < rows[s].size(); ++i) {
-        const auto element = static_cast<std::int64_t>(i);
-        const std::int64_t head = element / case_.head_dim % case_.n_kv_heads;
-        const std::int64_t pos = element / case_.head_dim / case_.n_kv_heads;
-        const std::int64_t at = kv_offset(view, static_cast<std::int64_t>(s), head, pos) + element % case_.head_dim;
-        memory[static_cast<std::size_t>(at)] = bf16_from_float(rows[s][i]);
-      }
-    }
-    return memory;
+    return layout_.stored<Bf16>(rows, bf16_from_float(std::numeric_limits<float>::quiet_NaN()), bf16_from_float);
   }
 
   PrefillCase case_;
+  KvLayout layout_;
   std::vector<SequenceSpan> seqs_;
   std::vector<float> q_;
   std::vector<std::vector<float>> k_;
   std::vector<std::vector<float>> v_;
-  std::vector<std::int32_t> table_;
-  std::vector<std::int64_t> regions_;
-  std::int64_t n_elements_ = 0;
-  KvView view_;
 };
 
 }  // namespace kvlab::cuda::test
