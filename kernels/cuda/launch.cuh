@@ -10,6 +10,7 @@
 #include "kernels/cuda/portable.cuh"
 
 #if defined(__CUDACC__)
+#include <map>
 #include <stdexcept>
 #include <string>
 #else
@@ -38,15 +39,19 @@ void allow_shared_bytes(const char* name, void (*kernel)(Params...), std::size_t
                  "cudaFuncSetAttribute", name);
 }
 
-/// Blocks of a kernel that one SM holds at once.
+/// Blocks of a kernel that one SM holds at once; asked once for each kernel, since every step wants to know.
 template <typename... Params>
 std::int64_t blocks_per_multiprocessor(const char* name, void (*kernel)(Params...), std::int64_t block_size,
                                        std::size_t shared_bytes) {
+  static std::map<const void*, int> known;  // by kernel: its block size and shared memory are always the same
+  const auto* const function = reinterpret_cast<const void*>(kernel);
+  if (const auto found = known.find(function); found != known.end()) return found->second;
   allow_shared_bytes(name, kernel, shared_bytes);
   int n_blocks = 0;
-  throw_on_error(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, reinterpret_cast<const void*>(kernel),
-                                                               static_cast<int>(block_size), shared_bytes),
-                 "cudaOccupancyMaxActiveBlocksPerMultiprocessor", name);
+  throw_on_error(
+      cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n_blocks, function, static_cast<int>(block_size), shared_bytes),
+      "cudaOccupancyMaxActiveBlocksPerMultiprocessor", name);
+  known[function] = n_blocks;
   return n_blocks;
 }
 
