@@ -8,9 +8,10 @@
 #                  FILE, default build/kvlab-gpu-check.tar.gz, at most 40 MB. CUDA's own libraries stay out.
 #   --run          on the GPU machine, in the unpacked bundle: primitives, kernels, ceilings, kernel benchmarks, sweeps of
 #                  an 8B shape, PyTorch's attention where Python has it, Nsight Compute's bytes where ncu is. The most
-#                  valuable comes first; what no longer fits into the time is left out and named.
+#                  valuable comes first; what no longer fits into the time is left out and named. docs/gpu_check.md
+#                  lists the steps. The last table holds the measured ratios to the targets.
 #   --minutes N    time for --run, default 12
-#   --out          --prepare: the bundle; --run: an empty or new folder for at most 8 files, default gpu-check-UTC
+#   --out          --prepare: the bundle; --run: an empty or new folder for at most 8 files of 16 MiB, default gpu-check-UTC
 #
 # Clocks and every other setting of the GPU stay as they are. Exit code: 0 all that ran was right, 1 something was not,
 # 2 it cannot be done here (the message says why).

@@ -45,7 +45,7 @@ for file in "$root"/bin/*; do ldd "$file"; done | awk '$2 == "=>" && $3 ~ /^\// 
 
 cp scripts/gpu_check.sh "$root/"
 mkdir "$root/gpu_check"
-cp scripts/gpu_check/run.sh scripts/gpu_check/torch_attention.py "$root/gpu_check/"
+cp scripts/gpu_check/run.sh scripts/gpu_check/*.bash scripts/gpu_check/*.py "$root/gpu_check/"
 cp -r configs "$root/"
 {
   echo "git $(git rev-parse HEAD 2>/dev/null || echo unknown)$(git diff --quiet HEAD 2>/dev/null || echo ' with changes')"
