@@ -87,13 +87,13 @@ std::vector<BarrierRow> measure_all_barriers(int threads, const CeilingTableLimi
   return rows;
 }
 
-HarnessOverhead measure_overhead(std::int64_t n_steps) {
+}  // namespace
+
+HarnessOverhead measure_harness_overhead(std::int64_t n_steps) {
   const std::vector<double> step_s = time_empty_steps(n_steps);
   return {n_steps, median(step_s), mean(step_s), percentile(step_s, 99),
           *std::max_element(step_s.begin(), step_s.end())};
 }
-
-}  // namespace
 
 std::vector<int> thread_counts(int most) {
   std::vector<int> counts;
@@ -116,7 +116,7 @@ CeilingTables measure_ceiling_tables(int threads, const CeilingTableLimits& limi
   tables.products = measure_products(threads, limits, progress);
   tables.barriers = measure_all_barriers(threads, limits, progress);
   progress("harness overhead");
-  tables.overhead = measure_overhead(limits.overhead_steps);
+  tables.overhead = measure_harness_overhead(limits.overhead_steps);
   return tables;
 }
 

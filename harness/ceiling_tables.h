@@ -66,6 +66,15 @@ std::vector<std::int64_t> working_sets(int threads, std::int64_t most_bytes);
 CeilingTables measure_ceiling_tables(int threads, const CeilingTableLimits& limits,
                                      const std::function<void(const std::string&)>& progress);
 
+HarnessOverhead measure_harness_overhead(std::int64_t n_steps);
+
+// Parts of the tables that a device has too (device_ceilings.h).
+std::string size_text(std::int64_t bytes);
+std::string products_text(const std::vector<ProductRow>& rows);
+std::string overhead_text(const HarnessOverhead& overhead);
+nlohmann::ordered_json products_json(const std::vector<ProductRow>& rows);
+nlohmann::ordered_json overhead_json(const HarnessOverhead& overhead);
+
 std::string ceiling_tables_text(const CeilingTables& tables);
 nlohmann::ordered_json ceiling_tables_json(const CeilingTables& tables);
 

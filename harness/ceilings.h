@@ -13,10 +13,14 @@ struct Ceilings {
   double copy_bytes_per_s = 0;  // bytes read + bytes written
   double gemm_flops_per_s_f32 = 0;
   double gemm_flops_per_s_bf16 = 0;  // the product that bf16 weights run through
-  double write_bytes_per_s = 0;      // 0 here and below: not measured
+  double write_bytes_per_s = 0;      // here and below 0 stands for what was not measured
   double fork_join_s = 0;            // an empty parallel region
   double barrier_s = 0;              // one barrier inside a region
   double harness_overhead_s = 0;     // a timed step of a model that does nothing
+  double launch_s = 0;               // here and below, of a device: an empty kernel among others launched one by one
+  double graph_launch_s = 0;         // the same within a graph
+  double event_s = 0;                // an event between two others
+  double launch_round_trip_s = 0;    // by the host's clock: an empty kernel, and the wait until its end is known
 };
 
 /// Seconds; the fastest of several batches.

@@ -14,14 +14,18 @@ struct Member {
   bool is_time = false;  // the shorter one is the better
   bool always = true;    // every version wrote it
 };
-constexpr std::array<Member, 8> kMembers = {{{"/read_bytes_per_s", &Ceilings::read_bytes_per_s},
-                                             {"/copy_bytes_per_s", &Ceilings::copy_bytes_per_s},
-                                             {"/gemm_flops_per_s/f32", &Ceilings::gemm_flops_per_s_f32},
-                                             {"/gemm_flops_per_s/bf16", &Ceilings::gemm_flops_per_s_bf16},
-                                             {"/write_bytes_per_s", &Ceilings::write_bytes_per_s, false, false},
-                                             {"/fork_join_s", &Ceilings::fork_join_s, true, false},
-                                             {"/barrier_s", &Ceilings::barrier_s, true, false},
-                                             {"/harness_overhead_s", &Ceilings::harness_overhead_s, true, false}}};
+constexpr std::array<Member, 12> kMembers = {{{"/read_bytes_per_s", &Ceilings::read_bytes_per_s},
+                                              {"/copy_bytes_per_s", &Ceilings::copy_bytes_per_s},
+                                              {"/gemm_flops_per_s/f32", &Ceilings::gemm_flops_per_s_f32},
+                                              {"/gemm_flops_per_s/bf16", &Ceilings::gemm_flops_per_s_bf16},
+                                              {"/write_bytes_per_s", &Ceilings::write_bytes_per_s, false, false},
+                                              {"/fork_join_s", &Ceilings::fork_join_s, true, false},
+                                              {"/barrier_s", &Ceilings::barrier_s, true, false},
+                                              {"/harness_overhead_s", &Ceilings::harness_overhead_s, true, false},
+                                              {"/launch_s", &Ceilings::launch_s, true, false},
+                                              {"/graph_launch_s", &Ceilings::graph_launch_s, true, false},
+                                              {"/event_s", &Ceilings::event_s, true, false},
+                                              {"/launch_round_trip_s", &Ceilings::launch_round_trip_s, true, false}}};
 
 /// 0 stands for what was not measured.
 double better(const Member& member, double a, double b) {

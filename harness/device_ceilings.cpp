@@ -1,88 +1,96 @@
+// Measures what is wanted, number by number.
 #include "harness/device_ceilings.h"
 
-#include <cstdint>
-#include <memory>
-#include <numeric>
-#include <vector>
+#include <fmt/format.h>
 
-#include "kernels/random.h"
+#include "harness/device_passes.h"
+#include "harness/interrupt.h"
+#include "harness/round.h"
+#include "harness/statistics.h"
 
 namespace kvlab {
 namespace {
 
-constexpr int kPasses = 12;
-constexpr std::size_t kStreamBytes = std::size_t{1} << 29;
+using Listener = std::function<void(const std::string&)>;
 
-/// Seconds of the fastest pass.
-template <class Pass>
-double fastest_s(Operations& ops, const Pass& pass) {
-  double fastest = 0;
-  for (int i = 0; i < kPasses; ++i) {
-    const std::unique_ptr<TimeMark> before = ops.mark();
-    pass();
-    const double seconds = ops.mark()->since_s(*before).value();
-    if (i == 0 || seconds < fastest) fastest = seconds;
+double large_product_flops_per_s(Operations& ops, DType dtype, const DeviceLimits& limits) {
+  const std::int64_t side = side_that_fits(*ops.probes(), limits.report_side);
+  return DeviceProducts(ops, dtype, side, side, DeviceProducts::Weights::one)
+      .measure(side, 1, limits.n_passes)
+      .flops_per_s;
+}
+
+std::vector<DeviceBandwidthRow> measure_bandwidth(Operations& ops, const DeviceLimits& limits) {
+  const DeviceArena arena(ops, limits);
+  std::vector<DeviceBandwidthRow> rows;
+  for (const std::int64_t bytes : device_working_sets(limits, *ops.probes())) {
+    stop_if_interrupted();
+    if (bytes < arena.bytes()) rows.push_back({bytes, false, arena.warm(bytes)});
+    rows.push_back({bytes, true, arena.cold(bytes)});
   }
-  return fastest;
+  return rows;
 }
 
-bool has_clock(Operations& ops) {
-  const std::unique_ptr<TimeMark> before = ops.mark();
-  return before != nullptr && ops.mark()->since_s(*before).has_value();
-}
-
-double read_bytes_per_s(Operations& ops) {
-  const std::unique_ptr<Buffer> memory = ops.allocate(kStreamBytes);
-  return static_cast<double>(kStreamBytes) / fastest_s(ops, [&] { ops.read_memory(memory->data(), memory->bytes()); });
-}
-
-/// Bytes read and written.
-double copy_bytes_per_s(Operations& ops) {
-  constexpr std::int64_t kWidth = 4096;
-  constexpr auto kRows = static_cast<std::int64_t>(kStreamBytes / sizeof(float)) / kWidth;
-  const std::unique_ptr<Buffer> from = ops.allocate(kStreamBytes);
-  const std::unique_ptr<Buffer> to = ops.allocate(kStreamBytes);
-  std::vector<std::int64_t> rows(static_cast<std::size_t>(kRows));
-  std::iota(rows.begin(), rows.end(), 0);
-  ops.begin_step();
-  const double seconds = fastest_s(ops, [&] {
-    ops.gather_rows(static_cast<const float*>(from->data()), kWidth, rows, kWidth, static_cast<float*>(to->data()),
-                    kWidth);
-  });
-  return 2.0 * static_cast<double>(kStreamBytes) / seconds;
-}
-
-/// A product so large that the rounding of x to bf16, which is part of it, counts little.
-double gemm_flops_per_s(Operations& ops, DType dtype) {
-  constexpr std::int64_t kSide = 8192;  // rows of x, and its columns
-  constexpr std::int64_t kOutputs = 2 * kSide;
-  const RandomRows of_weight{{1, 0.0, 0.02}, kOutputs};
-  const RandomRows of_x{{2, 0.0, 1.0}, kSide};
-  const std::unique_ptr<PackedMatrix> weight = ops.pack_random_matrix({&of_weight, 1}, kSide, dtype);
-  const std::unique_ptr<PackedMatrix> values = ops.pack_random_table({&of_x, 1}, kSide, DType::f32);
-  const std::unique_ptr<Buffer> x = ops.allocate(static_cast<std::size_t>(kSide * kSide) * sizeof(float));
-  const std::unique_ptr<Buffer> y = ops.allocate(static_cast<std::size_t>(kSide * kOutputs) * sizeof(float));
-  std::vector<std::int32_t> ids(static_cast<std::size_t>(kSide));
-  std::iota(ids.begin(), ids.end(), 0);
-  ops.begin_step();
-  ops.embed(*values, ids, static_cast<float*>(x->data()), false);
-  const double seconds = fastest_s(ops, [&] {
-    ops.matmul(*weight, static_cast<const float*>(x->data()), kSide, kSide, static_cast<float*>(y->data()), kOutputs,
-               nullptr, false);
-  });
-  return 2.0 * static_cast<double>(kSide * kSide * kOutputs) / seconds;
+std::vector<ProductRow> measure_products(Operations& ops, const DeviceLimits& limits, const Listener& progress) {
+  const std::int64_t side = side_that_fits(*ops.probes(), limits.side);
+  std::vector<ProductRow> rows;
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    progress(fmt::format("products with {} weights", dtype_name(dtype)));
+    DeviceProducts products(ops, dtype, side, limits.most_rows, DeviceProducts::Weights::beyond_l2);
+    for (std::int64_t n_rows = 1; n_rows <= limits.most_rows; n_rows *= 2) {
+      stop_if_interrupted();
+      rows.push_back(products.measure(n_rows, limits.n_products, limits.n_passes));
+    }
+  }
+  return rows;
 }
 
 }  // namespace
 
-std::optional<Ceilings> measure_device_ceilings(Operations& ops) {
-  if (!has_clock(ops)) return std::nullopt;
+bool has_device_clock(Operations& ops) {
+  const std::unique_ptr<TimeMark> before = ops.mark();
+  return ops.probes() != nullptr && before != nullptr && ops.mark()->since_s(*before).has_value();
+}
+
+std::vector<std::int64_t> device_working_sets(const DeviceLimits& limits, const DeviceProbes& device) {
+  const std::int64_t most = arena_bytes(device, limits);
+  std::vector<std::int64_t> sets;
+  for (std::int64_t bytes = limits.least_bytes; bytes < most; bytes *= 4) sets.push_back(bytes);
+  sets.push_back(most);
+  return sets;
+}
+
+Ceilings measure_device_ceilings(Operations& ops, const DeviceLimits& limits) {
   Ceilings ceilings;
-  ceilings.read_bytes_per_s = read_bytes_per_s(ops);
-  ceilings.copy_bytes_per_s = copy_bytes_per_s(ops);
-  ceilings.gemm_flops_per_s_f32 = gemm_flops_per_s(ops, DType::f32);
-  ceilings.gemm_flops_per_s_bf16 = gemm_flops_per_s(ops, DType::bf16);
+  {
+    const DeviceArena arena(ops, limits);
+    const StreamRates rates = arena.cold(arena.bytes());
+    ceilings.read_bytes_per_s = rates.read_bytes_per_s;
+    ceilings.write_bytes_per_s = rates.write_bytes_per_s;
+    ceilings.copy_bytes_per_s = rates.copy_bytes_per_s;
+  }
+  ceilings.gemm_flops_per_s_f32 = large_product_flops_per_s(ops, DType::f32, limits);
+  ceilings.gemm_flops_per_s_bf16 = large_product_flops_per_s(ops, DType::bf16, limits);
+  const LaunchTimes launches = measure_launches(ops, limits);
+  ceilings.launch_s = launches.eager_s;
+  ceilings.graph_launch_s = launches.graph_s;
+  ceilings.event_s = launches.event_s;
+  ceilings.launch_round_trip_s = launches.round_trip_s;
+  if (has_device_clock(ops)) ceilings.harness_overhead_s = median(time_empty_steps(limits.empty_steps));
   return ceilings;
+}
+
+DeviceTables measure_device_tables(Operations& ops, const DeviceLimits& limits, const Listener& progress) {
+  DeviceTables tables;
+  tables.timed = has_device_clock(ops);
+  progress("bandwidth");
+  tables.bandwidth = measure_bandwidth(ops, limits);
+  tables.products = measure_products(ops, limits, progress);
+  progress("launches");
+  tables.launches = measure_launches(ops, limits);
+  progress("harness overhead");
+  if (tables.timed) tables.overhead = measure_harness_overhead(limits.empty_steps);
+  return tables;
 }
 
 }  // namespace kvlab

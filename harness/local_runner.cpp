@@ -97,8 +97,9 @@ CaseOutcome LocalRunner::watched_round(const Case& spec, PassWatcher& watcher) {
 
 Ceilings LocalRunner::ceilings(double budget_s) {
   if (setup_.device == "cpu") return measure_ceilings(setup_.threads, budget_s);
-  const std::optional<Ceilings> ceilings = measure_device_ceilings(session().operations());
-  return ceilings ? *ceilings : measure_ceilings(setup_.threads, budget_s);
+  Operations& operations = session().operations();
+  return has_device_clock(operations) ? measure_device_ceilings(operations)
+                                      : measure_ceilings(setup_.threads, budget_s);
 }
 
 CaseOutcome LocalRunner::attempt(const std::function<void(CaseOutcome&)>& work) {

@@ -27,9 +27,6 @@ void add_metric(ResultFields& list, const std::string& path, const char* unit, F
                   }});
 }
 
-/// 0 stands for what was not measured.
-ordered_json measured_or_null(double value) { return value > 0 ? ordered_json(value) : ordered_json(nullptr); }
-
 void add_samples(ResultFields& list) {
   using R = CaseResult;
   add(list, "status", "", derived,
@@ -357,23 +354,36 @@ const std::vector<FieldOf<JudgedResult>>& result_fields() {
 
 const std::vector<FieldOf<Ceilings>>& ceiling_fields() {
   static const std::vector<FieldOf<Ceilings>> list = {
-      {{"ceilings.read_bytes_per_s", "bytes/s", measured, "Reading arrays larger than the caches, all threads."},
+      {{"ceilings.read_bytes_per_s", "bytes/s", measured,
+        "Reading arrays larger than the caches: all threads, or the whole GPU."},
        [](const Ceilings& c) { return ordered_json(c.read_bytes_per_s); }},
       {{"ceilings.copy_bytes_per_s", "bytes/s", measured, "Copying such arrays; bytes read + bytes written."},
        [](const Ceilings& c) { return ordered_json(c.copy_bytes_per_s); }},
-      {{"ceilings.gemm_flops_per_s.f32", "FLOP/s", measured, "A large square product with f32 weights."},
+      {{"ceilings.gemm_flops_per_s.f32", "FLOP/s", measured,
+        "A large square product with f32 weights; by cuBLAS on a GPU."},
        [](const Ceilings& c) { return ordered_json(c.gemm_flops_per_s_f32); }},
       {{"ceilings.gemm_flops_per_s.bf16", "FLOP/s", measured, "The same through the path of bf16 weights."},
        [](const Ceilings& c) { return ordered_json(c.gemm_flops_per_s_bf16); }},
-      {{"ceilings.write_bytes_per_s", "bytes/s", measured, "Writing such arrays as memset does; null in older ones."},
+      {{"ceilings.write_bytes_per_s", "bytes/s", measured,
+        "Writing such arrays, on the CPU as memset does; null in older ones."},
        [](const Ceilings& c) { return measured_or_null(c.write_bytes_per_s); }},
-      {{"ceilings.fork_join_s", "s", measured, "An empty parallel region of all threads."},
+      {{"ceilings.fork_join_s", "s", measured, "An empty parallel region of all threads; null on a GPU."},
        [](const Ceilings& c) { return measured_or_null(c.fork_join_s); }},
-      {{"ceilings.barrier_s", "s", measured, "One barrier of all threads inside a region."},
+      {{"ceilings.barrier_s", "s", measured, "One barrier of all threads inside a region; null on a GPU."},
        [](const Ceilings& c) { return measured_or_null(c.barrier_s); }},
       {{"ceilings.harness_overhead_s", "s", measured,
         "Median step of the measured loop over a model that does nothing: what the harness adds to every step_s."},
        [](const Ceilings& c) { return measured_or_null(c.harness_overhead_s); }},
+      {{"ceilings.launch_s", "s", measured,
+        "GPU: an empty kernel among others that are launched one by one, by the GPU's clock; null on the CPU."},
+       [](const Ceilings& c) { return measured_or_null(c.launch_s); }},
+      {{"ceilings.graph_launch_s", "s", measured, "GPU: the same within a graph; null on the CPU."},
+       [](const Ceilings& c) { return measured_or_null(c.graph_launch_s); }},
+      {{"ceilings.event_s", "s", measured, "GPU: an event between two others, by its clock; null on the CPU."},
+       [](const Ceilings& c) { return measured_or_null(c.event_s); }},
+      {{"ceilings.launch_round_trip_s", "s", measured,
+        "GPU: an empty kernel and the wait until its end is known, by the host's clock; null on the CPU."},
+       [](const Ceilings& c) { return measured_or_null(c.launch_round_trip_s); }},
   };
   return list;
 }

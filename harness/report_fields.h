@@ -40,6 +40,11 @@ nlohmann::ordered_json object_of_fields(const std::vector<FieldOf<T>>& fields, s
   return object;
 }
 
+/// 0 stands for what was not measured.
+inline nlohmann::ordered_json measured_or_null(double value) {
+  return value > 0 ? nlohmann::ordered_json(value) : nlohmann::ordered_json(nullptr);
+}
+
 template <typename T>
 nlohmann::ordered_json json_value(const T& value) {
   return value;

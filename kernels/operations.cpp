@@ -70,10 +70,6 @@ void Operations::argmax(const float* logits, std::int64_t stride, std::int64_t n
 
 std::string Operations::product_choices() const { return ""; }
 
-void Operations::read_memory(const void* /*memory*/, std::size_t /*bytes*/) {
-  throw InputError("ceilings: this backend has no reader of its memory");
-}
-
 void Operations::begin_recording() { throw InputError("execution 'graph': this backend runs operations eagerly only"); }
 
 void Operations::name_recorded(std::string_view /*name*/, std::int64_t /*layer*/) {}

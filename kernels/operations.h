@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/device_probes.h"
 #include "kernels/dtype.h"
 #include "kernels/host_matrix.h"
 #include "kernels/random_kv.h"
@@ -146,9 +147,8 @@ class Operations {
 
   /// Which code ran products of few rows so far, in words for a report; "" where there is no choice (the CPU).
   virtual std::string product_choices() const;
-  /// Reads a buffer's memory, whole 16 bytes, once and does nothing with it: the ceiling of whatever reads. Never
-  /// recorded. Throws InputError where a backend cannot.
-  virtual void read_memory(const void* memory, std::size_t bytes);
+  /// What the ceilings of a device are measured with; null, the default, where operations run on the host.
+  virtual DeviceProbes* probes() { return nullptr; }
 
   /// From here to end_recording, operations are described instead of run: arguments are kept by value, what they point
   /// to is read when the graph runs, and `attention` returns no work. Throws InputError where a backend cannot.

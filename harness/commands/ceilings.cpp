@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <optional>
-
 #include "harness/ceiling_tables.h"
 #include "harness/commands/commands.h"
 #include "harness/device_ceilings.h"
@@ -33,17 +31,28 @@ std::string summary_text(const std::string& machine, const Ceilings& ceilings) {
       ceilings.gemm_flops_per_s_f32 / 1e9, ceilings.gemm_flops_per_s_bf16 / 1e9);
 }
 
-/// A GPU's, by its own clock.
+/// A GPU's, by its own clock. Products are cuBLAS's whatever their rows, so that the table has one engine.
 int run_device_ceilings(const CeilingsRequest& request, const std::string& device) {
   OutputFile json("--json", request.json);
   const int threads = resolve_threads(request.threads);
-  const auto operations = make_operations(device, threads, GemvSetting::measured);
-  const std::optional<Ceilings> ceilings = measure_device_ceilings(*operations);
-  if (!ceilings) throw InputError(fmt::format("--device {}: it has no clock to measure with", device));
-  if (!json.is_standard_output()) write_standard_output(summary_text(cuda_description(), *ceilings));
+  const auto operations = make_operations(device, threads, GemvSetting::cublas);
+  if (!has_device_clock(*operations)) {
+    throw InputError(fmt::format("--device {}: it has no clock to measure with", device));
+  }
+  Progress progress;
+  progress.show("ceilings of a report");
+  const Ceilings ceilings = measure_device_ceilings(*operations);
+  const DeviceTables tables =
+      measure_device_tables(*operations, {}, [&](const std::string& what) { progress.show(what); });
+  progress.clear();
+  if (!json.is_standard_output()) {
+    write_standard_output(summary_text(cuda_description(), ceilings) + device_tables_text(tables));
+  }
   if (json.wanted()) {
-    json.write_json({{"ceilings", object_of_fields(ceiling_fields(), "ceilings.", *ceilings)},
-                     {"environment", environment_json(request.argv, threads)}});
+    nlohmann::ordered_json object = {{"ceilings", object_of_fields(ceiling_fields(), "ceilings.", ceilings)}};
+    object.update(device_tables_json(tables));
+    object["environment"] = environment_json(request.argv, threads);
+    json.write_json(object);
   }
   return 0;
 }

@@ -49,7 +49,7 @@ class CudaBench {
     drop();
     if (ops_ == nullptr || setting != setting_) ops_ = make_operations(device_, 1, setting);
     setting_ = setting;
-    if (!ceilings_) ceilings_ = measure_device_ceilings(*ops_);
+    if (!ceilings_ && has_device_clock(*ops_)) ceilings_ = measure_device_ceilings(*ops_);
     const std::int64_t n_sets = sets_needed(entry, rotated_bytes);
     call_ = entry.prepare(*ops_, n_sets);
     n_calls_ = std::max(n_sets, kLeastCalls);

@@ -75,12 +75,13 @@ class DeviceRuntime : public Runtime {
   }
   Transfers transfers() const override { return transfers_; }
 
-  std::int64_t n_multiprocessors() const override {
-    int device = 0;
-    int n = 0;
-    check(cudaGetDevice(&device), "cudaGetDevice");
-    check(cudaDeviceGetAttribute(&n, cudaDevAttrMultiProcessorCount, device), "cudaDeviceGetAttribute");
-    return n;
+  std::int64_t n_multiprocessors() const override { return attribute(cudaDevAttrMultiProcessorCount); }
+  std::int64_t l2_bytes() const override { return attribute(cudaDevAttrL2CacheSize); }
+  std::int64_t free_bytes() const override {
+    std::size_t free = 0;
+    std::size_t total = 0;
+    check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+    return static_cast<std::int64_t>(free);
   }
 
   CUstream_st* make_stream() override {
@@ -129,6 +130,14 @@ class DeviceRuntime : public Runtime {
   }
 
  private:
+  static std::int64_t attribute(cudaDeviceAttr which) {
+    int device = 0;
+    int value = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    check(cudaDeviceGetAttribute(&value, which, device), "cudaDeviceGetAttribute");
+    return value;
+  }
+
   Transfers transfers_;
 };
 

@@ -46,6 +46,9 @@ class Runtime {
   virtual Transfers transfers() const = 0;
 
   virtual std::int64_t n_multiprocessors() const = 0;
+  virtual std::int64_t l2_bytes() const = 0;
+  /// Device memory that nobody holds now.
+  virtual std::int64_t free_bytes() const = 0;
 
   virtual CUstream_st* make_stream() = 0;
   virtual void destroy_stream(CUstream_st* stream) = 0;

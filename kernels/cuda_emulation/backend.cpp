@@ -17,8 +17,9 @@ class EmulatedMatmuls final : public MatmulEngine {
 
 }  // namespace
 
-std::unique_ptr<Operations> make_emulated_operations(Device& device, GemvSetting gemv) {
-  return std::make_unique<DeviceOperations>(make_emulated_runtime(device), std::make_unique<EmulatedMatmuls>(),
+std::unique_ptr<Operations> make_emulated_operations(Device& device, GemvSetting gemv, Clock clock) {
+  return std::make_unique<DeviceOperations>(make_emulated_runtime(device, std::move(clock)),
+                                            std::make_unique<EmulatedMatmuls>(),
                                             ProductChoices(gemv, "emulated device", "", nullptr));
 }
 

@@ -25,6 +25,7 @@ struct Stream {
 
 struct Event {
   bool recorded = false;
+  double at_s = 0;
   static Event* of(CUevent_st* event) { return reinterpret_cast<Event*>(event); }
 };
 
@@ -55,7 +56,7 @@ class EmulatedGraph : public Graph {
 
 class EmulatedRuntime : public Runtime {
  public:
-  explicit EmulatedRuntime(Device& device) : device_(device) {}
+  EmulatedRuntime(Device& device, Clock clock) : device_(device), clock_(std::move(clock)) {}
   ~EmulatedRuntime() override {
     for (Stream* stream : streams_) delete stream;
     for (Event* event : events_) delete event;
@@ -99,6 +100,9 @@ class EmulatedRuntime : public Runtime {
 
   /// Few, so that work of a few blocks is spread over all of them as on a device.
   std::int64_t n_multiprocessors() const override { return 3; }
+  // Small, so that what goes by them takes a test no time.
+  std::int64_t l2_bytes() const override { return std::int64_t{16} << 10; }
+  std::int64_t free_bytes() const override { return std::int64_t{16} << 20; }
 
   CUstream_st* make_stream() override {
     auto* stream = new Stream;
@@ -124,7 +128,10 @@ class EmulatedRuntime : public Runtime {
     delete Event::of(event);
   }
   void record(CUevent_st* event, CUstream_st* stream) override {
-    enqueue(stream, [event] { Event::of(event)->recorded = true; });
+    enqueue(stream, [event, this] {
+      Event::of(event)->recorded = true;
+      if (clock_) Event::of(event)->at_s = clock_();
+    });
   }
   void synchronize_event(CUevent_st* event) override {
     if (!Event::of(event)->recorded) throw EmulationError("synchronize_event: the event has never been recorded");
@@ -138,7 +145,8 @@ class EmulatedRuntime : public Runtime {
     if (!Event::of(from)->recorded || !Event::of(to)->recorded) {
       throw EmulationError("elapsed_s: an event has not been recorded");
     }
-    return std::nullopt;
+    if (!clock_) return std::nullopt;
+    return Event::of(to)->at_s - Event::of(from)->at_s;
   }
 
   void begin_capture(CUstream_st* stream) override {
@@ -178,6 +186,7 @@ class EmulatedRuntime : public Runtime {
   }
 
   Device& device_;
+  Clock clock_;
   Transfers transfers_;
   bool profiling_ = false;
   std::set<Stream*> streams_;
@@ -186,7 +195,9 @@ class EmulatedRuntime : public Runtime {
 
 }  // namespace
 
-std::unique_ptr<Runtime> make_emulated_runtime(Device& device) { return std::make_unique<EmulatedRuntime>(device); }
+std::unique_ptr<Runtime> make_emulated_runtime(Device& device, Clock clock) {
+  return std::make_unique<EmulatedRuntime>(device, std::move(clock));
+}
 
 void launch(const char* kernel, const LaunchShape& shape, CUstream_st* stream, const std::function<void()>& body) {
   enqueue(stream, [=] { Device::current().launch(kernel, shape, body); });

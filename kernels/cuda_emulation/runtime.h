@@ -1,6 +1,7 @@
 // The emulated twin of the runtime services: work is done when it is asked for, or recorded into a graph.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 #include "kernels/cuda/runtime.h"
@@ -8,7 +9,10 @@
 
 namespace kvlab::cuda::emulation {
 
-/// Uses `device`, which must outlive it. It has no clock: elapsed_s gives nothing.
-std::unique_ptr<Runtime> make_emulated_runtime(Device& device);
+/// Seconds since some moment, as a test would have them.
+using Clock = std::function<double()>;
+
+/// Uses `device`, which must outlive it. Without a clock, which only a test brings, elapsed_s gives nothing.
+std::unique_ptr<Runtime> make_emulated_runtime(Device& device, Clock clock = {});
 
 }  // namespace kvlab::cuda::emulation

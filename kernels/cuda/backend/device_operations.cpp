@@ -9,7 +9,6 @@
 #include "kernels/cuda/backend/prefill_attention.h"
 #include "kernels/cuda/fill_random.h"
 #include "kernels/cuda/launchers.h"
-#include "kernels/cuda/read_memory.h"
 #include "kernels/operation_nodes.h"
 
 namespace kvlab::cuda {
@@ -64,7 +63,13 @@ DeviceOperations::DeviceOperations(std::unique_ptr<Runtime> runtime, std::unique
       rounded_(*context_, "activations in bf16"),
       naive_(*context_),
       fused_(*context_, "partial results of attention"),
-      sums_(*context_, "sums of what was read") {}
+      probes_(*context_, [this](const char* operation, const MemoryProbes::Launch& launch) {
+        issue(launch, [&] {
+          GraphNode node;
+          node.operation = operation;
+          return node;
+        });
+      }) {}
 
 std::unique_ptr<Buffer> DeviceOperations::allocate(std::size_t bytes) {
   return std::make_unique<DeviceBuffer>(context_, bytes);
@@ -262,12 +267,6 @@ void DeviceOperations::argmax(const float* logits, std::int64_t stride, std::int
 }
 
 std::string DeviceOperations::product_choices() const { return describe(choices_); }
-
-void DeviceOperations::read_memory(const void* memory, std::size_t bytes) {
-  const std::int64_t n_blocks = 2 * std::int64_t{context_->runtime().n_multiprocessors()};
-  sums_.reserve(static_cast<std::size_t>(read_memory_sums(n_blocks)) * sizeof(std::uint32_t));
-  launch_read_memory(memory, static_cast<std::int64_t>(bytes), n_blocks, sums_.as<std::uint32_t>(), context_->stream());
-}
 
 void DeviceOperations::begin_recording() { recording_ = std::make_unique<DeviceGraph>(context_); }
 

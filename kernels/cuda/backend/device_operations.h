@@ -8,6 +8,7 @@
 #include "kernels/cuda/backend/device_graph.h"
 #include "kernels/cuda/backend/event_marks.h"
 #include "kernels/cuda/backend/host_mirror.h"
+#include "kernels/cuda/backend/memory_probes.h"
 #include "kernels/cuda/backend/naive_attention.h"
 #include "kernels/cuda/backend/pinned_copies.h"
 #include "kernels/cuda/product_choice.h"
@@ -58,7 +59,7 @@ class DeviceOperations final : public Operations {
               std::int32_t* ids) override;
 
   std::string product_choices() const override;
-  void read_memory(const void* memory, std::size_t bytes) override;
+  DeviceProbes* probes() override { return &probes_; }
 
   void begin_recording() override;
   void name_recorded(std::string_view name, std::int64_t layer) override;
@@ -88,8 +89,8 @@ class DeviceOperations final : public Operations {
   ScratchMemory rounded_;  // [n_rows, n_in] bf16: the input of a product with bf16 weights
   NaiveScratch naive_;
   ScratchMemory fused_;
-  ScratchMemory sums_;
   std::unique_ptr<DeviceGraph> recording_;  // null: operations run
+  MemoryProbes probes_;
 };
 
 }  // namespace kvlab::cuda

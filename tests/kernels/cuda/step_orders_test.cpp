@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cuda/launchers.h"
-#include "kernels/cuda/read_memory.h"
+#include "kernels/cuda/memory_passes.h"
 #include "tests/kernels/compare.h"
 #include "tests/kernels/cuda/device_array.h"
 #include "tests/kernels/cuda/thread_orders.h"
@@ -110,8 +110,8 @@ TEST(ThreadOrders, GeluAndReading) {
   });
   expect_the_same_in_every_order([] {
     const test::DeviceArray<float> memory("memory", random_values(4096, 1));
-    const test::DeviceArray<std::uint32_t> sums("sums", static_cast<std::size_t>(read_memory_sums(2)));
-    launch_read_memory(memory.data(), 4096 * sizeof(float), 2, sums.data(), nullptr);
+    const test::DeviceArray<std::uint32_t> sums("sums", static_cast<std::size_t>(read_pass_sums(2)));
+    launch_read_passes(memory.data(), 4096 * sizeof(float), 3, 2, sums.data(), nullptr);
     return sums.values();
   });
 }
