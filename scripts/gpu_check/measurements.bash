@@ -17,11 +17,17 @@ kernel_benchmarks() {
 
 # sweep NAME PART FILTER...: measures a part of configs/sweeps/NAME.json. Cut off, it leaves the report of what there is.
 sweep() {
-  local name=$1 part=$2
+  local name=$1 part=$2 rc=0
+  local folder=$scratch/$1/$2
   shift 2
   mkdir -p "$scratch/$name"
-  ours "$kvlab" sweep "$bundle/configs/sweeps/$name.json" --device cuda --quiet "${@/#/--filter=}" --out "$scratch/$name/$part"
+  ours "$kvlab" sweep "$bundle/configs/sweeps/$name.json" --device cuda --quiet "${@/#/--filter=}" --out "$folder" || rc=$?
+  if [ -f "$folder/report.json" ]; then echo "cells of $part: $(statuses "$folder/report.json")"; fi
+  return $rc
 }
+
+# How many cells of a report are ok, skipped, ...
+statuses() { sed -n 's/^ *"status": "\([a-z]*\)".*/\1/p' "$1" | sort | uniq -c | awk '{printf "%s%d %s", (NR > 1 ? ", " : ""), $1, $2}'; }
 
 # keep_report NAME: what the parts of a sweep have measured so far, as one report.
 keep_report() {
