@@ -47,7 +47,8 @@ class Results:
             raise NotMeasured(f"{file} is no JSON") from None
 
     def read_bandwidth(self):
-        return positive(self.read("ceilings.json", "ceilings").get("read_bytes_per_s"), "read_bytes_per_s of ceilings.json")
+        ceilings = self.read("ceilings.json", "ceilings")["ceilings"]
+        return positive(ceilings.get("read_bytes_per_s"), "read_bytes_per_s of ceilings.json")
 
     def kernels(self, pattern):
         """(groups of the pattern, seconds of a call, its bytes, its FLOPs) of the entries with such a name."""

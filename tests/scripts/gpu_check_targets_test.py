@@ -52,7 +52,7 @@ class Targets(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
-        self.write("ceilings.json", {"read_bytes_per_s": READ})
+        self.write("ceilings.json", {"ceilings": {"read_bytes_per_s": READ}})
         self.write("kernels.json", {"benchmarks": kernels()})
         self.write("gpu-decode.json", {"ceilings": {"read_bytes_per_s": READ}, "results": [
             case(1024, 4.4e-3), case(8192, 5e-3, cache="paged"), case(1024, 9e-3, execution="eager"),
@@ -136,7 +136,7 @@ class Targets(unittest.TestCase):
 
     def test_a_ceiling_that_is_no_number_gives_no_ratio(self):
         for value in (None, 0, float("nan")):
-            self.write("ceilings.json", {"read_bytes_per_s": value})
+            self.write("ceilings.json", {"ceilings": {"read_bytes_per_s": value}})
             self.assertEqual(self.table()[NAMES[0]][0], "not measured")
 
 
