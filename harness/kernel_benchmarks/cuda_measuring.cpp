@@ -11,7 +11,9 @@
 
 #include "harness/device_ceilings.h"
 #include "harness/devices.h"
+#include "harness/interrupt.h"
 #include "harness/kernel_benchmarks/cuda_entries.h"
+#include "harness/kernel_benchmarks/measuring.h"
 #include "harness/kernel_benchmarks/roof.h"
 #include "kernels/gemv_setting.h"
 
@@ -32,9 +34,12 @@ class CudaBench {
   explicit CudaBench(std::string device) : device_(std::move(device)) {}
 
   void run(const KernelEntry& entry, GemvSetting setting, std::int64_t rotated_bytes, benchmark::State& state) {
+    if (interrupted()) return state.SkipWithError(kNotRun);
     try {
       prepare(entry, setting, rotated_bytes);
       time(entry, state);
+    } catch (const Interrupted&) {  // while ceilings were measured
+      state.SkipWithError(kNotRun);
     } catch (const std::exception& error) {
       drop();
       ops_.reset();  // it may stand in the middle of a recording
@@ -79,6 +84,7 @@ class CudaBench {
   void time(const KernelEntry& entry, benchmark::State& state) {
     for (auto iteration : state) {
       static_cast<void>(iteration);
+      if (interrupted()) return state.SkipWithError(kNotRun);
       const std::optional<double> seconds = run_s();
       if (!seconds) return state.SkipWithError("ran; this device has no clock");
       state.SetIterationTime(*seconds);
@@ -109,12 +115,12 @@ void register_cuda_benchmarks(const std::string& device) {
       })->UseManualTime();
     }
   };
-  for (const KernelEntry& entry : cuda_gemv_entries(set)) {
-    for (const GemvSetting setting : {GemvSetting::own, GemvSetting::cublas}) {
+  for (const KernelEntry& entry : cuda_attention_entries(set)) add(entry, GemvSetting::measured, "");
+  for (const GemvSetting setting : {GemvSetting::own, GemvSetting::cublas}) {  // another setting is another backend
+    for (const KernelEntry& entry : cuda_gemv_entries(set)) {
       add(entry, setting, fmt::format("/{}", setting_name(setting)));
     }
   }
-  for (const KernelEntry& entry : cuda_attention_entries(set)) add(entry, GemvSetting::measured, "");
 }
 
 }  // namespace kvlab

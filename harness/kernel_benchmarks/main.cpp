@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/devices.h"
+#include "harness/interrupt.h"
 #include "harness/kernel_benchmarks/cuda_measuring.h"
 #include "harness/kernel_benchmarks/measuring.h"
 #include "harness/threads.h"
@@ -53,12 +54,15 @@ Flags
   --threads=N                 the most threads (omp:1, 2, 4 ... N); default: every core, or OMP_NUM_THREADS
   --benchmark_filter=REGEX    which benchmarks; -REGEX: all but these
   --benchmark_list_tests=true names only
-  --benchmark_min_time=S      seconds a benchmark, at least (0.5)
+  --benchmark_min_time=S      seconds a benchmark, at least (0.5); of a cuda entry: of one call's share of its graph, so
+                              that it takes as many times longer as the graph has calls (8 or more)
   --benchmark_repetitions=N, --benchmark_report_aggregates_only=true
   --benchmark_enable_random_interleaving=true
   --benchmark_format=console|json|csv, --benchmark_out=FILE, --benchmark_out_format=json|console|csv
   --benchmark_counters_tabular=true
   --help
+
+Ctrl-C and SIGTERM end what runs; entries that have not run are errors in the output, which is whole. Exit code 130.
 )";
 
 [[noreturn]] void refuse(std::string_view what) {
@@ -124,9 +128,10 @@ int main(int argc, char** argv) {
   if (argc > 1) refuse(fmt::format("'{}' is no flag, or its value is none", arguments[1]));
   kvlab::bind_threads(threads, argv);
   register_benchmarks(device, threads);
+  kvlab::watch_for_interrupt();
   const bool any_ran = benchmark::RunSpecifiedBenchmarks() > 0;
   benchmark::ClearRegisteredBenchmarks();  // while the device whose memory they hold is there
   if (!any_ran) refuse("no benchmark has such a name");
   benchmark::Shutdown();
-  return 0;
+  return kvlab::interrupted() ? kvlab::kInterruptedExitCode : 0;
 }

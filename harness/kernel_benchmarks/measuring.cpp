@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/ceilings.h"
+#include "harness/interrupt.h"
 #include "harness/kernel_benchmarks/entries.h"
 #include "harness/kernel_benchmarks/roof.h"
 #include "harness/machine.h"
@@ -28,6 +29,16 @@ std::int64_t sets_needed(const KernelEntry& entry, bool cold) {
 class Bench {
  public:
   void run(const KernelEntry& entry, int threads, bool cold, benchmark::State& state) {
+    try {
+      stop_if_interrupted();
+      measure(entry, threads, cold, state);
+    } catch (const Interrupted&) {
+      state.SkipWithError(kNotRun);
+    }
+  }
+
+ private:
+  void measure(const KernelEntry& entry, int threads, bool cold, benchmark::State& state) {
     const std::int64_t n_sets = sets_needed(entry, cold);
     const std::string key = fmt::format("{} {} {}", entry.name, threads, n_sets);
     if (key != prepared_) {
@@ -47,12 +58,12 @@ class Bench {
     count(entry.cost, roof_of(entry.cost, ceilings(threads)), state);
   }
 
- private:
   void time(std::int64_t n_sets, benchmark::State& state) {
     call_(0);  // what a kernel prepares for a shape it prepares here
     std::int64_t set = 0;
     for (auto iteration : state) {
       static_cast<void>(iteration);
+      stop_if_interrupted();
       set = set + 1 < n_sets ? set + 1 : 0;
       call_(set);
       benchmark::ClobberMemory();

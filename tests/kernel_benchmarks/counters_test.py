@@ -6,8 +6,10 @@ usage: counters_test.py PROGRAM
 
 import json
 import math
+import os
 import subprocess
 import sys
+import tempfile
 
 MODEL = "smollm2-135m"
 # Names up to the cache axis; False: the operation only moves data and has no FLOPs.
@@ -98,11 +100,32 @@ def failures_of_emulation(program):
     return failures
 
 
+def failures_of_an_interrupt(program):
+    """SIGTERM while an entry runs: whole JSON, in which what did not finish is an error."""
+    names = [f"{name}/{cache}" for name in ENTRIES for cache in ("cold", "warm")]
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out.json")
+        with subprocess.Popen([program, "--device=cpu", "--threads=1", f"--benchmark_filter=^({'|'.join(names)})/omp:1/",
+                               "--benchmark_min_time=60", f"--benchmark_out={out}", "--benchmark_out_format=json"],
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as running:
+            running.stderr.readline()  # the heading: the handler stands
+            running.terminate()
+            running.communicate(timeout=60)
+        if running.returncode != 130:
+            return [f"interrupted: exit code {running.returncode}"]
+        with open(out, encoding="utf-8") as file:
+            rows = json.load(file)["benchmarks"]
+    if len(rows) != len(names) or any(row.get("error_message") != "not run: interrupted" for row in rows):
+        return [f"interrupted: {rows}"]
+    return []
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     program = sys.argv[1]
     failures = failures_of_flags(program) + failures_of_counters(program) + failures_of_emulation(program)
+    failures += failures_of_an_interrupt(program)
     for failure in failures:
         print("FAIL:", failure)
     if not failures:
