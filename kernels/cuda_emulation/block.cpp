@@ -6,14 +6,13 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <new>
 
 namespace kvlab::cuda::emulation {
 
 namespace {
-
-Block* running_block = nullptr;
 
 constexpr std::size_t kSharedAlignment = 256;
 
@@ -51,7 +50,6 @@ Block::Block(Device& device, const char* kernel, const LaunchShape& shape, std::
       kernel_(kernel),
       shape_(shape),
       body_(body),
-      fibers_(fibers),
       x_(index % shape.n_blocks),
       y_(index / shape.n_blocks % shape.n_blocks_y),
       z_(index / shape.n_blocks / shape.n_blocks_y),
@@ -63,32 +61,31 @@ Block::Block(Device& device, const char* kernel, const LaunchShape& shape, std::
       emulator_thread_(current_race_thread()) {
   const auto n_warps = static_cast<std::size_t>((shape.block_size + kWarpSize - 1) / kWarpSize);
   meetings_.resize(n_warps);
+  present_.resize(n_warps);
   warp_tokens_.resize(n_warps);
   n_warp_barriers_.resize(n_warps);
   for (int thread = 0; thread < n_alive_; ++thread) {
-    lanes_[static_cast<std::size_t>(thread)].thread = thread;
-    lanes_[static_cast<std::size_t>(thread)].race_thread = fibers_.race_thread(thread);
+    Lane& lane = lanes_[static_cast<std::size_t>(thread)];
+    lane.thread = thread;
+    lane.fiber = &fibers[thread];
+    lane.race_thread = fibers.race_thread(thread);
+    present_[static_cast<std::size_t>(lane.warp())] |= bit(lane);
     ready_.push_back(thread);
   }
   device_.shared_races_.begin_block(shape.shared_bytes, static_cast<int>(shape.block_size));
   release_order(&device_.start_token_);
-  running_block = this;
+  running_ = this;
 }
 
-Block::~Block() { running_block = nullptr; }
+Block::~Block() { running_ = nullptr; }
 
-Block& Block::running() {
-  if (running_block == nullptr || running_block->running_thread_ < 0) {
-    throw EmulationError("a device function was called outside a launch");
-  }
-  return *running_block;
-}
+void Block::throw_outside_launch() { throw EmulationError("a device function was called outside a launch"); }
 
 std::string Block::run() {
   while (n_alive_ > 0) {
     if (ready_.empty()) fail("the block cannot go on: " + who_waits());
     running_thread_ = take_ready();
-    fibers_[running_thread_].resume();
+    lane().fiber->resume();
     running_thread_ = -1;
   }
   const auto waited = [](const Lane& lane) { return lane.waited_for_previous; };
@@ -123,6 +120,7 @@ void Block::run_thread(int thread) {
 
 void Block::leave(Lane& me) {
   me.state = Lane::State::done;
+  present_[static_cast<std::size_t>(me.warp())] &= ~bit(me);
   --n_alive_;
   if (unwinding_) return;
   for (const Meeting& meeting : meetings_[static_cast<std::size_t>(me.warp())]) {
@@ -146,10 +144,6 @@ void Block::fail(const std::string& what) {
   std::erase(ready_, running_thread_);
 }
 
-void Block::fail_on_race() {
-  if (n_race_reports() != n_races_before_) fail("a data race between threads, reported above by ThreadSanitizer");
-}
-
 void Block::make_ready(Lane& lane) {
   lane.state = Lane::State::ready;
   ready_.push_back(lane.thread);
@@ -161,8 +155,6 @@ int Block::take_ready() {
   ready_.pop_front();
   return thread;
 }
-
-void Block::give_way() { fibers_[running_thread_].suspend(); }
 
 void Block::order_before(char* token) {
   enter_race_thread(lane().race_thread);
@@ -213,16 +205,14 @@ void Block::complete_barrier() {
 void Block::check_present(std::uint32_t lanes, int line) {
   const Lane& me = lane();
   if ((lanes & bit(me)) == 0) throw Fault(fmt::format("line {}: the lane is not in its own mask {:#x}", line, lanes));
-  for (int i = 0; i < kWarpSize; ++i) {
-    if ((lanes >> i & 1U) == 0) continue;
-    const int thread = me.warp() * kWarpSize + i;
-    if (thread >= shape_.block_size) {
-      throw Fault(fmt::format("line {}: waits for lane {} of its warp, which the block does not have", line, i));
-    }
-    if (lanes_[static_cast<std::size_t>(thread)].state == Lane::State::done) {
-      throw Fault(fmt::format("line {}: waits for thread {}, which has ended", line, thread));
-    }
+  const std::uint32_t absent = lanes & ~present_[static_cast<std::size_t>(me.warp())];
+  if (absent == 0) return;
+  const int first = std::countr_zero(absent);
+  const int thread = me.warp() * kWarpSize + first;
+  if (thread >= shape_.block_size) {
+    throw Fault(fmt::format("line {}: waits for lane {} of its warp, which the block does not have", line, first));
   }
+  throw Fault(fmt::format("line {}: waits for thread {}, which has ended", line, thread));
 }
 
 Block::Meeting& Block::join_meeting(MeetingKind kind, std::uint32_t lanes, int parameter, int line) {
@@ -274,7 +264,8 @@ void Block::complete_meeting(const Meeting& meeting, Combine combine) {
       if ((meeting.lanes >> i & 1U) != 0) lanes_[static_cast<std::size_t>(first + i)].waited_for_previous = waited;
     }
   }
-  meetings_[static_cast<std::size_t>(lane().warp())].remove_if([&](const Meeting& m) { return &m == &meeting; });
+  auto& meetings = meetings_[static_cast<std::size_t>(lane().warp())];
+  meetings.erase(meetings.begin() + (&meeting - meetings.data()));
 }
 
 std::string Block::who_waits() const {

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <list>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -32,10 +31,11 @@ struct Unwind {};
 constexpr int kWarpSize = 32;
 constexpr std::uint32_t kWholeWarp = 0xFFFFFFFFU;
 
-/// Copies of one thread that have been issued.
+/// Copies of one thread.
 struct CopyQueue {
-  std::deque<std::vector<AsyncCopy>> groups;  // committed, oldest first
-  std::vector<AsyncCopy> open;                // not committed yet
+  std::vector<AsyncCopy> issued;        // oldest first
+  std::size_t n_taken = 0;              // of `issued`: have been waited for
+  std::vector<std::size_t> group_ends;  // of committed groups, oldest first: behind their last copy
 };
 
 /// One thread of the block.
@@ -44,6 +44,7 @@ struct Lane {
   int thread = 0;
   State state = State::ready;
   int line = 0;  // where it waits
+  Fiber* fiber = nullptr;
   RaceThread race_thread{};
   CopyQueue copies;
   bool waited_for_previous = false;
@@ -82,7 +83,10 @@ class Block {
   void run_thread(int thread);
 
   /// The lane that runs now, and its block; throws when no kernel is under way.
-  static Block& running();
+  static Block& running() {
+    if (running_ == nullptr || running_->running_thread_ < 0) throw_outside_launch();
+    return *running_;
+  }
   Lane& lane() { return lanes_[static_cast<std::size_t>(running_thread_)]; }
 
   void wait_at_barrier(int line);
@@ -129,9 +133,15 @@ class Block {
     char* token = nullptr;  // of a barrier's order
   };
 
+  [[noreturn]] static void throw_outside_launch();
+
   /// Ends the block after ThreadSanitizer's first report: more of them would say the same.
-  void fail_on_race();
-  void give_way();
+  void fail_on_race() {
+    if (kThreadSanitizer && n_race_reports() != n_races_before_) {
+      fail("a data race between threads, reported above by ThreadSanitizer");
+    }
+  }
+  void give_way() { lane().fiber->suspend(); }
   void fail(const std::string& what);
   void make_ready(Lane& lane);
   int take_ready();
@@ -143,14 +153,16 @@ class Block {
   void order_before(char* token);
   void order_after(char* token);
   void check_shared(AccessKind kind, const void* address, int bytes, int line);
-  void check_global(AccessKind kind, const void* address, int bytes, int line);
+  /// Returns the buffer that holds the address.
+  const Allocation& check_global(AccessKind kind, const void* address, int bytes, int line);
   std::string who_waits() const;
+
+  static inline Block* running_ = nullptr;
 
   Device& device_;
   const char* kernel_;
   const LaunchShape& shape_;
   const std::function<void()>& body_;
-  FiberPool& fibers_;
   std::int64_t x_, y_, z_;
   SharedMemory shared_;
 
@@ -160,7 +172,8 @@ class Block {
   int running_thread_ = -1;
   int n_alive_ = 0;
   int n_at_barrier_ = 0;
-  std::vector<std::list<Meeting>> meetings_;  // per warp, not complete yet
+  std::vector<std::vector<Meeting>> meetings_;  // per warp, not complete yet
+  std::vector<std::uint32_t> present_;          // per warp: lanes that have not ended
   BlockAccesses accesses_;
 
   long n_races_before_ = n_race_reports();

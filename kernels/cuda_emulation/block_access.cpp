@@ -69,14 +69,15 @@ void Block::check_shared(AccessKind kind, const void* address, int bytes, int li
 
 void Block::note_shared(SharedRaces::Use use, int thread, const void* address, int bytes, int line) {
   const auto offset = static_cast<std::size_t>(static_cast<const std::byte*>(address) - shared());
-  const std::string conflict = device_.shared_races_.note(use, offset, static_cast<std::size_t>(bytes), thread, line);
-  if (!conflict.empty()) {
+  try {
+    device_.shared_races_.note(use, offset, static_cast<std::size_t>(bytes), thread, line);
+  } catch (const SharedRace& race) {
     throw Fault(fmt::format("line {}: {} shared memory at offset {}: {}", line,
-                            use == SharedRaces::Use::read ? "reads" : "writes", offset, conflict));
+                            use == SharedRaces::Use::read ? "reads" : "writes", offset, race.what()));
   }
 }
 
-void Block::check_global(AccessKind kind, const void* address, int bytes, int line) {
+const Allocation& Block::check_global(AccessKind kind, const void* address, int bytes, int line) {
   Allocation* buffer = device_.find(address);
   const auto* at = static_cast<const std::byte*>(address);
   if (buffer == nullptr ||
@@ -97,6 +98,7 @@ void Block::check_global(AccessKind kind, const void* address, int bytes, int li
                             buffer->name, offset));
   }
   if (is_write(kind)) device_.note_write(*buffer, offset, n);
+  return *buffer;
 }
 
 void Block::check_access(AccessKind kind, const void* address, int bytes, bool active, int line) {
@@ -116,10 +118,9 @@ void Block::check_access(AccessKind kind, const void* address, int bytes, bool a
       // All lanes receive parts of the row. One more than the lane that points to it tells whoever wrote it apart.
       if (kind == AccessKind::matrix_load) note_shared(use_of(kind), thread ^ 1, address, bytes, line);
     } else {
-      check_global(kind, address, bytes, line);
-      const Allocation* buffer = device_.find(address);
-      entry.offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - buffer->memory);
-      entry.buffer = buffer->index;
+      const Allocation& buffer = check_global(kind, address, bytes, line);
+      entry.offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - buffer.memory);
+      entry.buffer = buffer.index;
     }
   }
   if (device_.options().counts) accesses_.add(kind, line, thread, entry);

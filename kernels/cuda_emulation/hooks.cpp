@@ -41,31 +41,26 @@ void access(AccessKind kind, const void* address, int bytes, bool active, int li
 }
 
 void begin_copy(const AsyncCopy& copy) {
-  Block::as_emulator([&](Block& block) { block.lane().copies.open.push_back(copy); });
+  Block::as_emulator([&](Block& block) { block.lane().copies.issued.push_back(copy); });
 }
 
 void commit_copies() {
   Block::as_emulator([](Block& block) {
     CopyQueue& copies = block.lane().copies;
-    copies.groups.push_back(std::move(copies.open));
-    copies.open = {};
+    copies.group_ends.push_back(copies.issued.size());
   });
 }
 
 bool take_arrived_copy(int n_pending_groups, AsyncCopy* copy) {
   bool found = false;
   Block::as_emulator([&](Block& block) {
-    auto& groups = block.lane().copies.groups;
-    while (groups.size() > static_cast<std::size_t>(n_pending_groups)) {
-      if (!groups.front().empty()) {
-        *copy = groups.front().back();
-        groups.front().pop_back();
-        found = true;
-        block.note_shared(SharedRaces::Use::end_copy, block.lane().thread, copy->destination, 16, copy->line);
-        return;
-      }
-      groups.pop_front();
-    }
+    CopyQueue& copies = block.lane().copies;
+    const auto n_pending = static_cast<std::size_t>(n_pending_groups);
+    const std::size_t n_groups = copies.group_ends.size();
+    if (n_groups <= n_pending || copies.n_taken >= copies.group_ends[n_groups - 1 - n_pending]) return;
+    *copy = copies.issued[copies.n_taken++];
+    found = true;
+    block.note_shared(SharedRaces::Use::end_copy, block.lane().thread, copy->destination, 16, copy->line);
   });
   return found;
 }
