@@ -21,7 +21,9 @@ case "$*" in
     while [ $# -gt 0 ]; do [ "$1" = --out ] && out=$2; shift; done
     mkdir -p "$out"; echo '{"schema": "kvlab.report/1"}' >"$out/report.json" ;;
   *"--profile"*"--json"*|*"--json"*"--profile"*) echo "kvlab: a profiled run makes no report" >&2; exit 2 ;;
-  run*"--json"*)
+  *"--benchmark_out="*) 
+    for word; do case $word in --benchmark_out=*) echo '{"benchmarks": []}' >"${word#*=}" ;; esac; done ;;
+  *"--json"*)
     while [ $# -gt 0 ]; do [ "$1" = --json ] && out=$2; shift; done
     echo '{"results": [{"metrics": {"decode": {"bytes_per_step": 16000}}}]}' >"$out" ;;
 esac
@@ -98,7 +100,16 @@ class GpuCheck(unittest.TestCase):
         self.assertEqual([name for name, _ in self.bundle.called()][2:5],
                          ["kernels_cuda_device_conformance_test", "kernels_backend_test", "kvlab"])
         files = sorted(path.name for path in self.bundle.out.iterdir())
-        self.assertEqual(files, ["gpu-decode.json", "gpu-prefill.json", "log.txt"])
+        self.assertEqual(files, ["ceilings.json", "gpu-decode.json", "gpu-prefill.json", "kernels.json", "log.txt"])
+
+    def test_all_that_can_be_there_are_eight_files(self):
+        self.bundle.program("ncu", NCU)
+        self.bundle.program("libkvlab_cupti.so", "")
+        (self.bundle.root / "gpu_check/torch_attention.py").write_text("import sys\nopen(sys.argv[2], 'w').close()\n")
+        self.bundle.run("--minutes", "20", PATH=f"{self.bundle.root / 'bin'}:{os.environ['PATH']}")
+        files = {path.name for path in self.bundle.out.iterdir()}
+        self.assertEqual(files, {"log.txt", "ceilings.json", "kernels.json", "gpu-decode.json", "kernel_times.json",
+                                 "torch_attention.json", "gpu-prefill.json", "ncu.csv"})
 
     def test_the_targets_come_last_in_the_output_and_in_the_log(self):
         result = self.bundle.run("--minutes", "20")
