@@ -54,7 +54,10 @@ kernel_times() {
 
 torch_attention() {
   command -v python3 >/dev/null || { echo "no python3 on this machine"; return 77; }
-  python3 "$bundle/gpu_check/torch_attention.py" --json "$out/torch_attention.json"
+  local rc=0
+  python3 "$bundle/gpu_check/torch_attention.py" --json "$out/torch_attention.json" || rc=$?
+  rm -f "$out/torch_attention.json.new"
+  return $rc
 }
 
 # A decode step's DRAM traffic by Nsight Compute beside the modelled bytes. A profiled run writes no report, so the

@@ -9,11 +9,12 @@ events, and prints FLOP/s (4 * heads * head_dim * visible pairs). Exit code 77: 
 
 import argparse
 import json
+import os
 import statistics
 import sys
 
 N_HEADS, N_KV_HEADS, HEAD_DIM = 32, 8, 128
-LENGTHS = (2048, 8192, 16384)
+LENGTHS = (8192, 2048, 16384)  # the one of the target first
 N_TIMES = 20
 
 
@@ -50,6 +51,13 @@ def measure(torch, length, backend):
     return row | {"seconds": seconds, "flops_per_s": flops / seconds}
 
 
+def write_json(path, content):
+    """Whole at any moment: the script may be ended between two rows."""
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(content, file, indent=1)
+    os.replace(path + ".new", path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", metavar="FILE", help="write the rows to this file")
@@ -63,14 +71,15 @@ def main():
     if not torch.cuda.is_available():
         print("PyTorch sees no GPU")
         return 77
-    rows = [measure(torch, length, backend) for length in LENGTHS
-            for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION)]
-    for row in rows:
-        result = f"{row['flops_per_s'] / 1e12:.1f} TFLOP/s" if "seconds" in row else row["reason"]
-        print(f"{row['backend']} {row['length']}: {result}")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump({"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "rows": rows}, file, indent=1)
+    rows = []
+    for length in LENGTHS:
+        for backend in (SDPBackend.FLASH_ATTENTION, SDPBackend.CUDNN_ATTENTION):
+            row = measure(torch, length, backend)
+            rows.append(row)
+            if arguments.json:
+                write_json(arguments.json, {"torch": torch.__version__, "gpu": torch.cuda.get_device_name(), "rows": rows})
+            result = f"{row['flops_per_s'] / 1e12:.1f} TFLOP/s" if "seconds" in row else row["reason"]
+            print(f"{row['backend']} {row['length']}: {result}", flush=True)
     return 0
 
 
