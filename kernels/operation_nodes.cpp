@@ -85,6 +85,32 @@ GraphNode attention(AttentionKind kind, const AttentionArgs& args, const void* s
           {rows(args.out, n_rows, q_width, args.out_stride), whole("scratch", scratch, 1, 1)}};
 }
 
+GraphNode fused_matmul(const FusedProduct& product) {
+  const std::int64_t n = product.n_rows;
+  const std::int64_t n_in = product.weight->n_in();
+  const std::int64_t n_out = product.weight->n_out();
+  const std::int64_t width = product.gate_up == nullptr ? n_out : n_out / 2;
+  GraphNode node{"fused_matmul", "", -1, {n_out, n_in}, {rows(product.x, n, n_in, n_in)}, {}};
+  node.writes = {rows(product.y, n, width, width), rows(product.normed, n, n_in, n_in, "scratch")};
+  if (product.gate_up != nullptr) node.writes.push_back(rows(product.gate_up, n, n_out, n_out, "scratch"));
+  return node;
+}
+
+GraphNode rope_append(const RopeAppend& step) {
+  const auto n = static_cast<std::int64_t>(step.positions.size());
+  const std::int64_t n_cached = cached_rows(step.seqs);
+  const std::int64_t q_width = step.n_heads * step.head_dim;
+  const std::int64_t kv_width = step.n_kv_heads * step.head_dim;
+  return {"rope_append",
+          "",
+          -1,
+          {},
+          {rows(step.qkv, n, q_width + 2 * kv_width, step.stride, "Q, K, V"),
+           whole("positions", step.positions.data(), n, 1)},
+          {rows(step.qkv, n, q_width, step.stride, "Q"), whole("K cache", step.kv.k, n_cached, kv_width),
+           whole("V cache", step.kv.v, n_cached, kv_width)}};
+}
+
 GraphNode silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, const float* out) {
   return {
       "silu_multiply", "", -1, {}, {rows(gate_up, n_rows, 2 * width, 2 * width)}, {rows(out, n_rows, width, width)}};

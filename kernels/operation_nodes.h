@@ -21,6 +21,8 @@ GraphNode append(const float* k, const float* v, std::int64_t stride, std::span<
                  std::int64_t width, const KvView& view);
 /// `scratch`: what calls that share their scratch have in common.
 GraphNode attention(AttentionKind kind, const AttentionArgs& args, const void* scratch);
+GraphNode fused_matmul(const FusedProduct& product);
+GraphNode rope_append(const RopeAppend& step);
 GraphNode silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, const float* out);
 GraphNode gelu(const float* x, std::int64_t n_values);
 GraphNode gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows, std::int64_t width,

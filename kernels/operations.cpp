@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 #include "kernels/error.h"
@@ -66,6 +67,16 @@ void Operations::argmax(const float* logits, std::int64_t stride, std::int64_t n
     }
     ids[row] = best;
   }
+}
+
+Fusions Operations::fusions() const { return {}; }
+
+void Operations::fused_matmul(const FusedProduct& /*product*/) {
+  throw std::logic_error("fused_matmul: this backend fuses no products");
+}
+
+void Operations::rope_append(const RopeAppend& /*step*/) {
+  throw std::logic_error("rope_append: this backend rotates and appends apart");
 }
 
 std::string Operations::product_choices() const { return ""; }

@@ -62,6 +62,39 @@ class TimeMark {
 
 enum class AttentionKind { naive, fused };
 
+/// A product with what a transformer of the llama family puts around it: y = rms_norm(x) W^T (+ bias), or where gates
+/// and ups are the halves of that, y = silu(gates) * ups.
+struct FusedProduct {
+  const PackedMatrix* weight = nullptr;  // [n_out, n_in]; with a gate the rows of the gates, then those of the ups
+  const float* x = nullptr;              // [n_rows, n_in], dense
+  std::int64_t n_rows = 0;
+  const float* norm_weight = nullptr;  // [n_in]
+  float norm_eps = 0.0F;
+  const float* bias = nullptr;  // [n_out] or null
+  float* y = nullptr;           // [n_rows, n_out], with a gate [n_rows, n_out / 2]; dense
+  float* normed = nullptr;      // [n_rows, n_in] scratch
+  float* gate_up = nullptr;     // [n_rows, n_out] scratch; null: there is no gate
+};
+
+/// A step's projections on their way to attention: rows [n_rows, (n_heads + 2 n_kv_heads) * head_dim] of Q, K and V.
+struct RopeAppend {
+  float* qkv = nullptr;
+  std::int64_t stride = 0;
+  std::int64_t n_heads = 0;
+  std::int64_t n_kv_heads = 0;
+  std::int64_t head_dim = 0;
+  std::span<const std::int32_t> positions;  // [n_rows]
+  const float* cos_sin = nullptr;           // as for `rope`
+  std::span<const SequenceSpan> seqs;       // [n_seqs], together all rows in order
+  KvView kv;
+};
+
+/// What a backend runs in one operation though the table has an operation for each part.
+struct Fusions {
+  std::int64_t product_rows = 0;  // `fused_matmul` is worth calling for at most so many rows
+  bool rope_append = false;
+};
+
 class Operations {
  public:
   virtual ~Operations() = default;
@@ -120,6 +153,12 @@ class Operations {
   /// With `v` null only the K side is written.
   virtual void append(const float* k, const float* v, std::int64_t stride, std::span<const SequenceSpan> seqs,
                       std::int64_t n_kv_heads, std::int64_t head_dim, const KvView& view) = 0;
+
+  /// What may be asked of the two functions below; nothing by default, when they throw std::logic_error.
+  virtual Fusions fusions() const;
+  virtual void fused_matmul(const FusedProduct& product);
+  /// Rotates Q in place and appends rotated K, and V. What the rows of K hold afterwards is left open.
+  virtual void rope_append(const RopeAppend& step);
 
   /// Draws K and V of positions 0 .. n_tokens - 1 of the view's first n_seqs sequences, rounded to its dtype. Never
   /// recorded. Throws InputError where a backend cannot.

@@ -6,16 +6,6 @@
 #include <utility>
 
 namespace kvlab {
-namespace {
-
-/// Distinct positions that some row of the span sees.
-std::int64_t visible_positions(const SequenceSpan& span, std::int64_t window) {
-  if (span.n_queries == 0) return 0;
-  const std::int64_t first_query = span.kv_len - span.n_queries;
-  return window == 0 ? span.kv_len : span.kv_len - std::max<std::int64_t>(0, first_query - window + 1);
-}
-
-}  // namespace
 
 ForwardStep::ForwardStep(const ForwardContext& context, const StepInput& input, KvCache& cache, bool prune,
                          float* logits)
@@ -30,6 +20,7 @@ ForwardStep::ForwardStep(const ForwardContext& context, const StepInput& input, 
       q_width_(config_.n_heads * config_.head_dim),
       kv_width_(config_.n_kv_heads * config_.head_dim),
       qkv_width_(q_width_ + 2 * kv_width_),
+      fusions_(ops_.fusions()),
       weight_element_bytes_(dtype_bytes(context.weights.lm_head->dtype())) {
   take(input);
   rows_ = {context.workspace.floats(Scratch::residual, n_tokens_ * hidden_), n_tokens_, input_.seqs};
@@ -100,25 +91,11 @@ bool ForwardStep::serves(const ForwardContext& context, const StepInput& input, 
                     input_.logit_rows.end());
 }
 
-WorkCounters ForwardStep::count(const RecordedGraph& graph) {
-  const WorkCounters described = work_;
-  const std::vector<AttentionWork> attention = graph.attention_work();
-  for (std::size_t i = 0; i < attention.size(); ++i) count_attention(attention_args_[i], attention[i]);
-  finish_counting();
-  return std::exchange(work_, described);
-}
-
 void ForwardStep::issue() {
   embed();
   for (std::int64_t l = 0; l < config_.n_layers; ++l) layer(l);
   layer_ = -1;
   if (!input_.logit_rows.empty()) head();
-}
-
-/// A layer without attention executed no products.
-void ForwardStep::finish_counting() {
-  work_.attention_dots.resize(static_cast<std::size_t>(config_.n_layers), 0);
-  work_.attention_dots_newest_row.resize(static_cast<std::size_t>(config_.n_layers), 0);
 }
 
 void ForwardStep::embed() {
@@ -148,50 +125,82 @@ void ForwardStep::layer(std::int64_t l) {
 }
 
 ForwardStep::QueryRows ForwardStep::project_and_append(const PackedLayer& weights) {
-  Workspace& workspace = context_.workspace;
-  ProfilerRange operation("attention norm");
-  float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
-  norm(rows_.residual, n_tokens_, weights.attention_norm, weights.attention_norm_bias, normed);
-  note(operation, "normed", {n_tokens_, hidden_});
-
-  operation.next("QKV projection");
-  const bool is_last = layer_ == config_.n_layers - 1;
-  const bool prunes = prune_ && is_last;
-  float* row = workspace.floats(Scratch::qkv, n_tokens_ * qkv_width_);  // Q heads, K heads, V heads
+  const bool prunes = prune_ && layer_ == config_.n_layers - 1;
+  const bool rotates_in_append = !prunes && fusions_.rope_append && cache_.keeps_tokens();
+  float* row = context_.workspace.floats(Scratch::qkv, n_tokens_ * qkv_width_);  // Q heads, K heads, V heads
   float* k = row + q_width_;
+  float* normed = context_.workspace.floats(Scratch::normed, n_tokens_ * hidden_);
+  const PackedLinear& joined = weights.qkv.joined;
+  const bool fused = !prunes && joined.weight != nullptr && fuses(n_tokens_);
+  ProfilerRange operation(fused ? "attention norm + QKV projection" : "attention norm");
   QueryRows queries{row, qkv_width_};
-  if (prunes) {
-    project_kv(weights.qkv, normed, k);
-    keep_logit_rows(normed);
-    queries = {workspace.floats(Scratch::kept_q, rows_.n * q_width_), q_width_};
-    if (rows_.n > 0) {
-      project_q(weights.qkv, workspace.floats(Scratch::kept_normed, rows_.n * hidden_), queries);
-      rotate(queries.q, q_width_, rows_.n, config_.n_heads, weights.q_norm, kept_positions_.data());
-    }
+  if (fused) {
+    multiply_normed(joined, weights.attention_norm, n_tokens_, row, normed, nullptr);
   } else {
-    if (weights.qkv.joined.weight != nullptr) {
-      multiply(*weights.qkv.joined.weight, weights.qkv.joined.bias, normed, n_tokens_, row, qkv_width_, false);
-    } else {
-      project_q(weights.qkv, normed, queries);
-      project_kv(weights.qkv, normed, k);
-    }
-    rotate(row, qkv_width_, n_tokens_, config_.n_heads, weights.q_norm, input_.positions.data());
+    queries = project(operation, weights, prunes, row, normed);
   }
-  rotate(k, qkv_width_, n_tokens_, config_.n_kv_heads, weights.k_norm, input_.positions.data());
+  const float* rope_table = rotates_in_append ? nullptr : context_.rope_table;
+  if (!prunes) {
+    normalise_heads(row, qkv_width_, n_tokens_, config_.n_heads, weights.q_norm);
+    rotate(row, qkv_width_, n_tokens_, config_.n_heads, input_.positions, rope_table);
+  }
+  normalise_heads(k, qkv_width_, n_tokens_, config_.n_kv_heads, weights.k_norm);
+  rotate(k, qkv_width_, n_tokens_, config_.n_kv_heads, input_.positions, rope_table);
   note(operation, "Q", {rows_.n, q_width_});
   note_part(operation, "K", {n_tokens_, kv_width_});
   note_part(operation, "V", {n_tokens_, kv_width_});
 
+  append(operation, !prunes, rotates_in_append, row);
+  return queries;
+}
+
+/// Puts rows of Q, K and V into the cache; with `rotates` Q and K are still to be rotated.
+void ForwardStep::append(ProfilerRange& operation, bool has_q, bool rotates, float* row) {
   operation.next("append");
-  const std::int64_t written = cache_.append(ops_, layer_, {prunes ? nullptr : row, k, k + kv_width_, qkv_width_});
+  float* k = row + q_width_;
+  QkvRows rows{has_q ? row : nullptr, k, k + kv_width_, qkv_width_};
+  if (rotates) rows.rotation = {config_.n_heads, input_.positions, context_.rope_table};
+  const std::int64_t written = cache_.append(ops_, layer_, rows);
   work_.kv_write_bytes += written;
   noted_kv_write_bytes_ += written;
   if (cache_.keeps_tokens()) {
     note(operation, "K cache", {input_.seqs.front().kv_len, kv_width_});
     note_part(operation, "V cache", {input_.seqs.front().kv_len, kv_width_});
   }
+}
+
+/// Norm and projections, into rows of Q, K and V. A layer that prunes has K and V there, and the kept rows of Q, final,
+/// in memory of their own.
+ForwardStep::QueryRows ForwardStep::project(ProfilerRange& operation, const PackedLayer& weights, bool prunes,
+                                            float* row, float* normed) {
+  norm(rows_.residual, n_tokens_, weights.attention_norm, weights.attention_norm_bias, normed);
+  note(operation, "normed", {n_tokens_, hidden_});
+
+  operation.next("QKV projection");
+  if (prunes) {
+    project_kv(weights.qkv, normed, row + q_width_);
+    keep_logit_rows(normed);
+    Workspace& workspace = context_.workspace;
+    const QueryRows kept{workspace.floats(Scratch::kept_q, rows_.n * q_width_), q_width_};
+    if (rows_.n == 0) return kept;
+    project_q(weights.qkv, workspace.floats(Scratch::kept_normed, rows_.n * hidden_), kept);
+    normalise_heads(kept.q, q_width_, rows_.n, config_.n_heads, weights.q_norm);
+    rotate(kept.q, q_width_, rows_.n, config_.n_heads, kept_positions_, context_.rope_table);
+    return kept;
+  }
+  const QueryRows queries{row, qkv_width_};
+  const PackedLinear& joined = weights.qkv.joined;
+  if (joined.weight != nullptr) {
+    multiply(*joined.weight, joined.bias, normed, n_tokens_, row, qkv_width_, false);
+  } else {
+    project_q(weights.qkv, normed, queries);
+    project_kv(weights.qkv, normed, row + q_width_);
+  }
   return queries;
 }
+
+/// Whether products of so many rows take the norm before them along.
+bool ForwardStep::fuses(std::int64_t n) const { return config_.family == Family::llama && n <= fusions_.product_rows; }
 
 void ForwardStep::project_q(const PackedQkv& qkv, const float* x, const QueryRows& queries) {
   multiply(*qkv.q.weight, qkv.q.bias, x, rows_.n, queries.q, queries.stride, false);
@@ -206,20 +215,21 @@ void ForwardStep::project_kv(const PackedQkv& qkv, const float* x, float* k) {
   multiply(*qkv.v.weight, qkv.v.bias, x, n_tokens_, k + kv_width_, qkv_width_, false);
 }
 
-/// The per-head norm, where the model has one, and RoPE.
+/// The per-head norm, where the model has one.
+void ForwardStep::normalise_heads(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads,
+                                  const PackedVector& weight) {
+  if (weight.data() == nullptr) return;
+  use(weight);
+  for (std::int64_t h = 0; h < n_heads; ++h) {
+    float* head = x + h * config_.head_dim;
+    ops_.rms_norm(head, stride, n, config_.head_dim, weight.data(), static_cast<float>(config_.norm_eps), head, stride);
+  }
+}
+
 void ForwardStep::rotate(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads,
-                         const PackedVector& head_norm, const std::int32_t* positions) {
-  if (head_norm.data() != nullptr) {
-    use(head_norm);
-    for (std::int64_t h = 0; h < n_heads; ++h) {
-      float* head = x + h * config_.head_dim;
-      ops_.rms_norm(head, stride, n, config_.head_dim, head_norm.data(), static_cast<float>(config_.norm_eps), head,
-                    stride);
-    }
-  }
-  if (context_.rope_table != nullptr) {
-    ops_.rope(x, stride, n, n_heads, config_.head_dim, positions, context_.rope_table);
-  }
+                         std::span<const std::int32_t> positions, const float* rope_table) {
+  if (rope_table == nullptr) return;
+  ops_.rope(x, stride, n, n_heads, config_.head_dim, positions.data(), rope_table);
 }
 
 /// From here on the last layer works on the logit rows alone.
@@ -267,51 +277,44 @@ void ForwardStep::attend(const QueryRows& queries) {
   note(operation, "projected", {rows_.n, hidden_});
 }
 
-void ForwardStep::count_attention(const AttentionArgs& args, const AttentionWork& attention) {
-  context_.attention_scratch_bytes =
-      std::max(context_.attention_scratch_bytes,
-               static_cast<std::int64_t>(ops_.attention_workspace_bytes(input_.attention, args)));
-  const std::int64_t flops = 4 * q_width_ * attention.dots;
-  work_.attention_dots.push_back(attention.dots);
-  work_.attention_dots_newest_row.push_back(attention.dots_newest_row);
-  work_.attention_flops += flops;
-  noted_flops_ += flops;
-  if (!cache_.keeps_tokens()) return;
-  const std::int64_t position_bytes = 2 * kv_width_ * static_cast<std::int64_t>(dtype_bytes(args.kv.dtype));
-  for (const SequenceSpan& span : args.seqs) {
-    const std::int64_t read = visible_positions(span, config_.sliding_window) * position_bytes;
-    work_.kv_read_bytes += read;
-    noted_kv_read_bytes_ += read;
-  }
-}
-
 void ForwardStep::mlp(const PackedLayer& weights) {
   Workspace& workspace = context_.workspace;
-  ProfilerRange operation("MLP norm");
-  float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
-  norm(rows_.residual, rows_.n, weights.mlp_norm, weights.mlp_norm_bias, normed);
-  note(operation, "normed", {rows_.n, hidden_});
-
-  operation.next(config_.family == Family::llama ? "MLP gate and up projection" : "MLP up projection");
+  const bool gated = config_.family == Family::llama;
   const std::int64_t up_width = weights.up.weight->n_out();
+  float* normed = workspace.floats(Scratch::normed, n_tokens_ * hidden_);
   float* up = workspace.floats(Scratch::up, n_tokens_ * up_width);
-  multiply(*weights.up.weight, weights.up.bias, normed, rows_.n, up, up_width, false);
-  float* activated = up;
-  if (config_.family == Family::llama) {
-    note(operation, "gate, up", {rows_.n, up_width});
-    operation.next("SwiGLU");
-    activated = workspace.floats(Scratch::activated, n_tokens_ * config_.ffn_hidden);
-    ops_.silu_multiply(up, rows_.n, config_.ffn_hidden, activated);
+  float* activated = gated ? workspace.floats(Scratch::activated, n_tokens_ * config_.ffn_hidden) : up;
+  const bool fused = fuses(rows_.n);
+  ProfilerRange operation(fused ? "MLP norm + gate and up projection + SwiGLU" : "MLP norm");
+  if (fused) {
+    multiply_normed(weights.up, weights.mlp_norm, rows_.n, activated, normed, up);
     note(operation, "MLP", {rows_.n, config_.ffn_hidden});
   } else {
-    note(operation, "MLP", {rows_.n, up_width});
-    operation.next("GELU");
-    ops_.gelu(up, rows_.n * up_width);
-    note(operation, "MLP", {rows_.n, up_width});
+    activate(operation, weights, normed, up, activated);
   }
   operation.next("MLP down projection + residual");
   multiply(*weights.down.weight, weights.down.bias, activated, rows_.n, rows_.residual, hidden_, true);
   note(operation, "block out", {rows_.n, hidden_});
+}
+
+/// The MLP up to its down projection, operation by operation.
+void ForwardStep::activate(ProfilerRange& operation, const PackedLayer& weights, float* normed, float* up,
+                           float* activated) {
+  const bool gated = config_.family == Family::llama;
+  const std::int64_t up_width = weights.up.weight->n_out();
+  norm(rows_.residual, rows_.n, weights.mlp_norm, weights.mlp_norm_bias, normed);
+  note(operation, "normed", {rows_.n, hidden_});
+
+  operation.next(gated ? "MLP gate and up projection" : "MLP up projection");
+  multiply(*weights.up.weight, weights.up.bias, normed, rows_.n, up, up_width, false);
+  note(operation, gated ? "gate, up" : "MLP", {rows_.n, up_width});
+  operation.next(gated ? "SwiGLU" : "GELU");
+  if (gated) {
+    ops_.silu_multiply(up, rows_.n, config_.ffn_hidden, activated);
+  } else {
+    ops_.gelu(up, rows_.n * up_width);
+  }
+  note(operation, "MLP", {rows_.n, config_.ffn_hidden});
 }
 
 void ForwardStep::head() {
@@ -346,41 +349,16 @@ void ForwardStep::norm(const float* x, std::int64_t n, const PackedVector& weigh
 void ForwardStep::multiply(const PackedMatrix& weight, const PackedVector& bias, const float* x, std::int64_t n,
                            float* y, std::int64_t y_stride, bool accumulate) {
   ops_.matmul(weight, x, weight.n_in(), n, y, y_stride, bias.data(), accumulate);
-  use(bias);
-  const std::int64_t flops = 2 * n * weight.n_out() * weight.n_in();
-  const std::int64_t bytes = weight.n_out() * weight.n_in() * static_cast<std::int64_t>(dtype_bytes(weight.dtype()));
-  work_.gemm_flops += flops;
-  work_.weight_bytes += bytes;
-  noted_flops_ += flops;
-  noted_weight_bytes_ += bytes;
+  count_product(weight, bias, n);
 }
 
-void ForwardStep::use(const PackedVector& vector) {
-  const std::int64_t bytes = vector.size() * static_cast<std::int64_t>(weight_element_bytes_);
-  work_.weight_bytes += bytes;
-  noted_weight_bytes_ += bytes;
-}
-
-/// Reports a tensor with the FLOPs and bytes counted since the last such report.
-void ForwardStep::note(const ProfilerRange& operation, std::string_view tensor,
-                       std::initializer_list<std::int64_t> shape) {
-  if (recording_) ops_.name_recorded(operation.name(), layer_);
-  report({operation.name(), layer_, tensor, std::vector<std::int64_t>(shape), noted_flops_, noted_weight_bytes_,
-          noted_kv_read_bytes_, noted_kv_write_bytes_});
-  noted_flops_ = 0;
-  noted_weight_bytes_ = 0;
-  noted_kv_read_bytes_ = 0;
-  noted_kv_write_bytes_ = 0;
-}
-
-/// Reports a tensor that is a part of another, which carries the counts.
-void ForwardStep::note_part(const ProfilerRange& operation, std::string_view tensor,
-                            std::initializer_list<std::int64_t> shape) {
-  report({operation.name(), layer_, tensor, std::vector<std::int64_t>(shape), 0, 0, 0, 0});
-}
-
-void ForwardStep::report(const OperationRecord& record) const {
-  if (observer_ != nullptr) observer_->operation(record);
+/// The rows of the residual stream, normalised, times a weight; with `gate_up`, scratch, gated as well.
+void ForwardStep::multiply_normed(const PackedLinear& linear, const PackedVector& norm_weight, std::int64_t n, float* y,
+                                  float* normed, float* gate_up) {
+  ops_.fused_matmul({linear.weight.get(), rows_.residual, n, norm_weight.data(), static_cast<float>(config_.norm_eps),
+                     linear.bias.data(), y, normed, gate_up});
+  use(norm_weight);
+  count_product(*linear.weight, linear.bias, n);
 }
 
 }  // namespace kvlab

@@ -76,20 +76,28 @@ class ForwardStep {
   void embed();
   void layer(std::int64_t l);
   QueryRows project_and_append(const PackedLayer& weights);
+  QueryRows project(ProfilerRange& operation, const PackedLayer& weights, bool prunes, float* row, float* normed);
+  bool fuses(std::int64_t n) const;
+  void append(ProfilerRange& operation, bool has_q, bool rotates, float* row);
   void project_q(const PackedQkv& qkv, const float* x, const QueryRows& queries);
   void project_kv(const PackedQkv& qkv, const float* x, float* k);
-  void rotate(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads, const PackedVector& head_norm,
-              const std::int32_t* positions);
+  void normalise_heads(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads, const PackedVector& weight);
+  void rotate(float* x, std::int64_t stride, std::int64_t n, std::int64_t n_heads,
+              std::span<const std::int32_t> positions, const float* rope_table);
   void attend(const QueryRows& queries);
   void count_attention(const AttentionArgs& args, const AttentionWork& attention);
   void finish_counting();
   void mlp(const PackedLayer& weights);
+  void activate(ProfilerRange& operation, const PackedLayer& weights, float* normed, float* up, float* activated);
   void head();
   void keep_logit_rows(const float* normed);
 
   void norm(const float* x, std::int64_t n, const PackedVector& weight, const PackedVector& bias, float* y);
   void multiply(const PackedMatrix& weight, const PackedVector& bias, const float* x, std::int64_t n, float* y,
                 std::int64_t y_stride, bool accumulate);
+  void multiply_normed(const PackedLinear& linear, const PackedVector& norm_weight, std::int64_t n, float* y,
+                       float* normed, float* gate_up);
+  void count_product(const PackedMatrix& weight, const PackedVector& bias, std::int64_t n);
   void use(const PackedVector& vector);
   void note(const ProfilerRange& operation, std::string_view tensor, std::initializer_list<std::int64_t> shape);
   void note_part(const ProfilerRange& operation, std::string_view tensor, std::initializer_list<std::int64_t> shape);
@@ -110,6 +118,7 @@ class ForwardStep {
   std::int64_t q_width_;    // n_heads * head_dim
   std::int64_t kv_width_;   // n_kv_heads * head_dim
   std::int64_t qkv_width_;  // q_width_ + 2 kv_width_
+  Fusions fusions_;
   std::size_t weight_element_bytes_;
   std::int64_t layer_ = -1;
   Rows rows_;

@@ -70,10 +70,10 @@ template <typename T>
 void launch_instance(const DecodeInstance<T>& instance, const DecodeKernel& kernel, const DecodeCall& call,
                      CUstream_st* stream) {
   const DecodeParams<T> params = params_of<T>(call, kernel);
-  launch("attention_decode", instance.kernel, {call.n_workers, instance.block_size, 1, 1, instance.shared_bytes},
+  launch("attention_decode", instance.kernel, {call.n_workers, instance.block_size, 1, 1, instance.shared_bytes, true},
          stream, params);
   launch("attention_decode_merge", attention_decode_merge_kernel<T>,
-         {call.shape.n_heads, kDecodeMergeBlock, call.shape.n_seqs}, stream, params, kernel.heads_per_pass,
+         {call.shape.n_heads, kDecodeMergeBlock, call.shape.n_seqs, 1, 0, true}, stream, params, kernel.heads_per_pass,
          kernel.tile_keys);
 }
 

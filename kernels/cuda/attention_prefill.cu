@@ -69,7 +69,7 @@ void launch_instance(const PrefillCall& call, CUstream_st* stream) {
     refuse(std::to_string(call.max_queries) + " queries in one sequence; it takes at most " +
            std::to_string(kMaxGridSide * Tile::kRows / (call.n_heads / call.n_kv_heads)) + "; use --prefill-chunk");
   }
-  const LaunchShape shape{call.n_kv_heads, Tile::kThreads, call.n_seqs, n_tiles, sizeof(PrefillStorage<Tile>)};
+  const LaunchShape shape{call.n_kv_heads, Tile::kThreads, call.n_seqs, n_tiles, sizeof(PrefillStorage<Tile>), true};
   launch("attention_prefill", attention_prefill_kernel<Tile>, shape, stream, params_of(call));
 }
 

@@ -22,8 +22,8 @@ void launch_decode_plan(const DecodeShape& shape, std::int64_t n_workers, const 
                                 kernel.n_rows,
                                 kernel.tile_keys,
                                 static_cast<std::int32_t>(n_workers)};
-  launch("decode_plan", decode_plan_kernel, {1, kDecodePlanBlock, 1, 1, sizeof(DecodePlanStorage)}, stream, params,
-         decode_plan_view(plan, shape.n_seqs));
+  launch("decode_plan", decode_plan_kernel, {1, kDecodePlanBlock, 1, 1, sizeof(DecodePlanStorage), true}, stream,
+         params, decode_plan_view(plan, shape.n_seqs));
 }
 
 }  // namespace kvlab::cuda

@@ -233,7 +233,6 @@ KVLAB_KERNEL void KVLAB_LAUNCH_BOUNDS(kGemvMaxBlock, m < 4 ? 4 : 3) gemv_kernel(
     for (int r = 0; r < kGemvRows; ++r) load_gemv_weights<T, n>(rows, params.n_in, r, stage, weights[stage]);
   }
   wait_for_previous_launch();
-  allow_next_launch();
   float scale[m] = {};
   if (params.norm_weight) find_gemv_scales<T, m, n>(params, n_steps, shared, scale);
   float sums[GemvStorage<m>::kSums] = {};  // [kGemvRows, m]

@@ -64,15 +64,12 @@ KVLAB_DEVICE void warp_barrier(LaneMask lanes = kAllLanes, [[maybe_unused]] int 
 }
 
 /// In a launch that overlaps the previous one (LaunchShape): waits until that has ended and its writes can be seen.
-/// Before sm_90, where nothing overlaps, it does nothing.
+/// Then lets the next launch start, if it was made to overlap: since every launch waits before it lets the next one go,
+/// what a launch reads before its own wait was written at least two launches ago. Before sm_90, where nothing overlaps,
+/// it does nothing.
 KVLAB_DEVICE void wait_for_previous_launch() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-/// Lets the next launch start, if it was made to overlap. It promises nothing about this launch's writes.
-KVLAB_DEVICE void allow_next_launch() {
-#if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
@@ -99,7 +96,6 @@ KVLAB_DEVICE void warp_barrier(LaneMask lanes = kAllLanes, int line = __builtin_
 }
 
 KVLAB_DEVICE void wait_for_previous_launch() { emulation::wait_for_previous_launch(); }
-KVLAB_DEVICE void allow_next_launch() {}
 
 #endif
 

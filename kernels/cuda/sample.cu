@@ -34,7 +34,7 @@ void launch_sample(const float* logits, std::int64_t stride, std::int32_t n_choi
     const std::size_t n = std::min<std::size_t>(SampleRows::kMost, settings.size() - first);
     SampleRows rows;
     std::copy_n(settings.begin() + static_cast<std::ptrdiff_t>(first), n, rows.settings);
-    const LaunchShape shape{static_cast<std::int64_t>(n), kSampleBlock, 1, 1, sizeof(SampleStorage)};
+    const LaunchShape shape{static_cast<std::int64_t>(n), kSampleBlock, 1, 1, sizeof(SampleStorage), true};
     launch("sample", sample_kernel, shape, stream, logits + static_cast<std::int64_t>(first) * stride, stride,
            n_choices, rows, states + first, weights + first * static_cast<std::size_t>(n_choices), kNoChoice,
            ids + first);

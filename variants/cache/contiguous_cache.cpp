@@ -56,7 +56,7 @@ KvView ContiguousCache::region_view(Buffer& k, Buffer* v, std::int64_t layer, st
 }
 
 std::int64_t ContiguousCache::append(Operations& ops, std::int64_t layer, const QkvRows& rows) {
-  ops.append(rows.k, rows.v, rows.stride, step_, shape_.n_kv_heads, shape_.head_dim, view(layer));
+  append_kv(ops, shape_, step_, rows, view(layer));
   std::int64_t heads = 2 * shape_.n_kv_heads;
   if (q_ != nullptr && rows.q != nullptr) {
     const KvView q_view = region_view(*q_, nullptr, layer, shape_.n_heads, q_region_offset_);

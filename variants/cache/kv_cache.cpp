@@ -20,6 +20,17 @@ std::int64_t appended_bytes(std::span<const SequenceSpan> seqs, std::int64_t hea
   return rows * heads * shape.head_dim * static_cast<std::int64_t>(dtype_bytes(shape.dtype));
 }
 
+void append_kv(Operations& ops, const KvShape& shape, std::span<const SequenceSpan> seqs, const QkvRows& rows,
+               const KvView& view) {
+  const PendingRotation& rotation = rows.rotation;
+  if (rotation.cos_sin == nullptr) {
+    ops.append(rows.k, rows.v, rows.stride, seqs, shape.n_kv_heads, shape.head_dim, view);
+    return;
+  }
+  ops.rope_append({rows.q, rows.stride, rotation.n_heads, shape.n_kv_heads, shape.head_dim, rotation.positions,
+                   rotation.cos_sin, seqs, view});
+}
+
 std::unique_ptr<KvCache> make_cache(const Variant& variant, const KvShape& shape, std::int64_t n_seqs,
                                     std::int64_t capacity, Operations& ops, std::uint64_t seed) {
   switch (variant.cache) {

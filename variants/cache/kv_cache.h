@@ -34,13 +34,25 @@ struct KvFootprint {
   std::int64_t peak_bytes = 0;      // the most that was set aside at one time, page tables included
 };
 
+/// What Q and K of a step's rows still lack, for a backend that rotates while it appends.
+struct PendingRotation {
+  std::int64_t n_heads = 0;
+  std::span<const std::int32_t> positions;  // [n_rows]
+  const float* cos_sin = nullptr;           // as for Operations::rope; null: nothing is lacking
+};
+
 /// Q, K and V rows of a step: [n_rows, heads * head_dim] each, rows `stride` apart.
 struct QkvRows {
-  const float* q;
-  const float* k;
-  const float* v;
+  float* q;
+  const float* k;  // q + n_heads * head_dim where a rotation is pending
+  const float* v;  // the same, behind k
   std::int64_t stride;
+  PendingRotation rotation = {};
 };
+
+/// Puts K and V of a step into `view`, rotated where that is pending, and leaves Q rotated.
+void append_kv(Operations& ops, const KvShape& shape, std::span<const SequenceSpan> seqs, const QkvRows& rows,
+               const KvView& view);
 
 class KvCache {
  public:
@@ -52,7 +64,7 @@ class KvCache {
   /// Starts a step over `seqs` (in batch order; `ids[i]` is the cache's sequence number of seqs[i]).
   virtual void begin_step(std::span<const SequenceSpan> seqs, std::span<const std::int64_t> ids) = 0;
   /// Stores the step's rows of one layer and returns the bytes written. `rows.q` is null when Q was not computed for
-  /// all rows.
+  /// all rows. Only a policy that keeps tokens takes rows whose rotation is pending.
   virtual std::int64_t append(Operations& ops, std::int64_t layer, const QkvRows& rows) = 0;
   /// K and V of one layer in the batch order of begin_step. Valid until the next begin_step; over steps of as many
   /// sequences, and (without a cache) of as many rows, the view and the spans that append hands to operations stay the

@@ -61,7 +61,7 @@ void PagedCache::begin_step(std::span<const SequenceSpan> seqs, std::span<const 
 }
 
 std::int64_t PagedCache::append(Operations& ops, std::int64_t layer, const QkvRows& rows) {
-  ops.append(rows.k, rows.v, rows.stride, step_, shape_.n_kv_heads, shape_.head_dim, view(layer));
+  append_kv(ops, shape_, step_, rows, view(layer));
   return appended_bytes(step_, 2 * shape_.n_kv_heads, shape_);
 }
 

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/backend/device_matrix.h"
 #include "kernels/cuda/backend/fused_attention.h"
+#include "kernels/cuda/backend/fused_product.h"
 #include "kernels/cuda/backend/linear_product.h"
 #include "kernels/cuda/backend/prefill_attention.h"
 #include "kernels/cuda/fill_random.h"
@@ -207,6 +208,34 @@ void DeviceOperations::append(const float* k, const float* v, std::int64_t strid
                         mirror().copy_of(view, seqs.size())};
   issue([rows](CUstream_st* stream) { launch_append(rows, stream); },
         [&] { return nodes::append(k, v, stride, seqs, n_kv_heads * head_dim, view); });
+}
+
+Fusions DeviceOperations::fusions() const {
+  return {kGemvMaxRows, true};
+}
+
+void DeviceOperations::fused_matmul(const FusedProduct& product) {
+  if (product.n_rows == 0) return;
+  issue_work(std::make_unique<FusedProductWork>(*context_, rounded_, choices_, product),
+             [&] { return nodes::fused_matmul(product); });
+}
+
+void DeviceOperations::rope_append(const RopeAppend& step) {
+  RopeAppendArgs args;
+  args.qkv = step.qkv;
+  args.qkv_stride = step.stride;
+  args.n_rows = static_cast<std::int64_t>(step.positions.size());
+  args.n_heads = step.n_heads;
+  args.n_kv_heads = step.n_kv_heads;
+  args.head_dim = step.head_dim;
+  args.positions = mirror().copy_of(step.positions);
+  args.seqs = mirror().row_sequences(step.seqs);
+  args.cos_sin = step.cos_sin;
+  args.q_out_stride = step.stride;
+  args.kv = mirror().copy_of(step.kv, step.seqs.size());
+  float* q = step.qkv;
+  issue([args, q](CUstream_st* stream) { launch_rope_append(args, q, stream); },
+        [&] { return nodes::rope_append(step); });
 }
 
 std::unique_ptr<Work> DeviceOperations::attention_work(bool fused, const AttentionArgs& args) {

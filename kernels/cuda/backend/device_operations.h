@@ -35,6 +35,10 @@ class DeviceOperations final : public Operations {
                                                    DType storage) override;
   std::unique_ptr<PackedMatrix> pack_random_table(std::span<const RandomRows> parts, std::int64_t n_in,
                                                   DType storage) override;
+  /// Products of as few rows as the GEMV takes; rotation with append.
+  Fusions fusions() const override;
+  void fused_matmul(const FusedProduct& product) override;
+  void rope_append(const RopeAppend& step) override;
   void fill_kv(const RandomKv& values, std::int64_t n_seqs, std::int64_t n_tokens, std::int64_t n_kv_heads,
                std::int64_t head_dim, const KvView& view) override;
   void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) override;

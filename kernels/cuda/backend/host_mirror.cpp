@@ -26,6 +26,19 @@ KvView HostMirror::copy_of(const KvView& view, std::size_t n_seqs) {
   return result;
 }
 
+const std::int32_t* HostMirror::row_sequences(std::span<const SequenceSpan> seqs) {
+  std::int64_t n_rows = 0;
+  for (const SequenceSpan& seq : seqs) n_rows += seq.n_queries;
+  const auto bytes = static_cast<std::size_t>(n_rows) * sizeof(std::int32_t);
+  const void* copy = place(seqs.data(), Form::row_sequences, bytes, [seqs](std::byte* to) {
+    std::size_t row = 0;
+    for (std::size_t seq = 0; seq < seqs.size(); ++seq) {
+      for (std::int64_t i = 0; i < seqs[seq].n_queries; ++i) put(to, row++, static_cast<std::int32_t>(seq));
+    }
+  });
+  return static_cast<const std::int32_t*>(copy);
+}
+
 const SequenceSpan* HostMirror::row_spans(const SequenceSpan& seq) {
   const SequenceSpan* span = &seq;
   const auto n = static_cast<std::size_t>(seq.n_queries);

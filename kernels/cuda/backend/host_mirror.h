@@ -35,6 +35,8 @@ class HostMirror {
   /// The view with device pointers, for `n_seqs` sequences.
   KvView copy_of(const KvView& view, std::size_t n_seqs);
 
+  /// Whose row each row of the step is, as an index into `seqs`: [rows of all sequences].
+  const std::int32_t* row_sequences(std::span<const SequenceSpan> seqs);
   /// Each query of one sequence as a sequence of its own, [n_queries].
   const SequenceSpan* row_spans(const SequenceSpan& seq);
   /// Where the region of sequence `seq` starts, once for each of its queries: [n_queries].
@@ -45,7 +47,7 @@ class HostMirror {
   void upload();
 
  private:
-  enum class Form { as_it_is, row_spans, row_regions };
+  enum class Form { as_it_is, row_sequences, row_spans, row_regions };
   using Fill = std::function<void(std::byte*)>;
   struct Array {
     const void* address;

@@ -1,12 +1,17 @@
 #include "kernels/cuda/backend/linear_product.h"
 
 #include "kernels/cuda/backend/product_timer.h"
-#include "kernels/cuda/gemv.h"
 #include "kernels/cuda/launchers.h"
 
 namespace kvlab::cuda {
 
 namespace {
+
+bool rounds(const MatrixProduct& product, ProductEngine engine) {
+  return engine == ProductEngine::cublas && product.input_dtype == DType::bf16;
+}
+
+}  // namespace
 
 GemvCall gemv_call(const MatrixProduct& product, const MatmulOperands& operands) {
   GemvCall call;
@@ -24,12 +29,6 @@ GemvCall gemv_call(const MatrixProduct& product, const MatmulOperands& operands)
   call.overlaps_previous = true;  // weights are drawn or uploaded at load, long before
   return call;
 }
-
-bool rounds(const MatrixProduct& product, ProductEngine engine) {
-  return engine == ProductEngine::cublas && product.input_dtype == DType::bf16;
-}
-
-}  // namespace
 
 void LinearProduct::prepare(ProductEngine engine) {
   if (!rounds(product_, engine)) return;
@@ -49,17 +48,22 @@ void LinearProduct::launch(ProductEngine engine, CUstream_st* stream) const {
   context_.matmuls().multiply(column_major_call(product), operands, stream);
 }
 
+ProductEngine chosen_engine(DeviceContext& context, ScratchMemory& rounded, ProductChoices& choices,
+                            const MatrixProduct& product) {
+  const ProductShape shape{product.n_out, product.n_in, product.input_dtype, product.n_rows};
+  return choices.engine_for(shape, [&](ProductEngine engine) { return time_product(context, rounded, shape, engine); });
+}
+
 LinearWork::LinearWork(DeviceContext& context, ScratchMemory& rounded, ProductChoices& choices,
                        const MatrixProduct& product, const MatmulOperands& operands)
     : context_(context),
       rounded_(rounded),
       choices_(choices),
-      shape_{product.n_out, product.n_in, product.input_dtype, product.n_rows},
+      shape_(product),
       product_(context, rounded, product, operands) {}
 
 void LinearWork::prepare() {
-  engine_ = choices_.engine_for(
-      shape_, [this](ProductEngine engine) { return time_product(context_, rounded_, shape_, engine); });
+  engine_ = chosen_engine(context_, rounded_, choices_, shape_);
   product_.prepare(engine_);
 }
 

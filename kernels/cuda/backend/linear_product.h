@@ -3,6 +3,7 @@
 
 #include "kernels/cuda/backend/device_context.h"
 #include "kernels/cuda/backend/device_graph.h"
+#include "kernels/cuda/gemv.h"
 #include "kernels/cuda/matmul_call.h"
 #include "kernels/cuda/product_choice.h"
 
@@ -26,6 +27,13 @@ class LinearProduct {
   MatmulOperands operands_;
 };
 
+/// The engine that was chosen for the product's shape, timed here when it is the first of that shape.
+ProductEngine chosen_engine(DeviceContext& context, ScratchMemory& rounded, ProductChoices& choices,
+                            const MatrixProduct& product);
+
+/// The product as our GEMV is asked for it.
+GemvCall gemv_call(const MatrixProduct& product, const MatmulOperands& operands);
+
 /// The same as an operation, which asks for its engine before it runs.
 class LinearWork final : public Work {
  public:
@@ -39,7 +47,7 @@ class LinearWork final : public Work {
   DeviceContext& context_;
   ScratchMemory& rounded_;
   ProductChoices& choices_;
-  ProductShape shape_;
+  MatrixProduct shape_;
   LinearProduct product_;
   ProductEngine engine_ = ProductEngine::own;
 };

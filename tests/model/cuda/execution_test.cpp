@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/cuda_emulation/backend.h"
@@ -114,6 +115,17 @@ TEST_F(CudaExecution, CountsTheWorkOfTheCpu) {
   }
 }
 
+/// The CPU's nodes, with one that rotates and appends in place of three.
+std::vector<GraphNode> with_fused_append(const std::vector<GraphNode>& nodes) {
+  std::vector<GraphNode> result;
+  for (const GraphNode& node : nodes) {
+    if (node.operation == "rope") continue;
+    result.push_back(node);
+    if (node.operation == "append") result.back().operation = "rope_append";
+  }
+  return result;
+}
+
 TEST_F(CudaExecution, NodesAreThoseOfTheCpu) {
   const Variant variant = variant_of(CacheKind::contiguous, AttentionKind::fused, ExecutionKind::graph);
   const auto model = transformer(variant);
@@ -122,14 +134,33 @@ TEST_F(CudaExecution, NodesAreThoseOfTheCpu) {
   Decoder expected(on_cpu, variant, 2, 16);
   prefill(decoder);
   prefill(expected);
+  const std::vector<GraphNode> expected_nodes = with_fused_append(expected.graph()->nodes());
   const auto& nodes = decoder.graph()->nodes();
-  const auto& expected_nodes = expected.graph()->nodes();
   ASSERT_EQ(nodes.size(), expected_nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     EXPECT_EQ(nodes[i].operation, expected_nodes[i].operation);
     EXPECT_EQ(nodes[i].name, expected_nodes[i].name);
     EXPECT_EQ(nodes[i].layer, expected_nodes[i].layer);
   }
+}
+
+TEST_F(CudaExecution, ALayerOfADecodeStepIsSixOperations) {
+  const Variant variant = variant_of(CacheKind::paged, AttentionKind::fused, ExecutionKind::graph);
+  const auto model = transformer(variant);
+  Decoder decoder(*model, variant, 2, 16);
+  prefill(decoder);
+  decode(decoder, 0);
+  std::vector<std::string> expected = {"embed"};
+  for (std::int64_t layer = 0; layer < small_config().n_layers; ++layer) {
+    for (const char* operation :
+         {"fused_matmul", "rope_append", "attention (fused)", "matmul", "fused_matmul", "matmul"}) {
+      expected.emplace_back(operation);
+    }
+  }
+  expected.insert(expected.end(), {"rms_norm", "matmul"});
+  std::vector<std::string> operations;
+  for (const GraphNode& node : decoder.graph()->nodes()) operations.push_back(node.operation);
+  EXPECT_EQ(operations, expected);
 }
 
 }  // namespace
