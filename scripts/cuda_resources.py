@@ -4,10 +4,11 @@
 usage: scripts/cuda_resources.py [--build DIR] [--check]
 
 Writes docs/kernels/cuda_resources.md. With --check it writes nothing and exits 1 when a kernel spills or uses local
-memory, or when a kernel of the page has other instances than the page says, or one has gained or lost its 16-byte loads
-or matrix products, or fewer blocks fit an SM than the page plans, or when a kernel that is a tile has other matrix
-products than the tile's, or no 16-byte loads beside them in the loop. Registers are a record, of the nvcc that the page
-names. Block sizes and shared memory are those of the emulated launches (DIR/launched_kernels.txt, which ctest writes).
+memory, or when the page has other kernel instances than were built, or one has gained or lost its 16-byte loads or
+matrix products, or fewer blocks fit an SM than the page plans, or when a kernel that is a tile has other matrix
+products than the tile's, or one that streams too few 16-byte loads in the loop that does its work. Registers are a
+record, of the nvcc that the page names. Block sizes and shared memory are those of the emulated launches
+(DIR/launched_kernels.txt, which ctest writes).
 Exit 77: no cuobjdump, no CUDA objects, or no launches; cuobjdump and nvdisasm come with the full toolkit, or from
 scripts/requirements.txt.
 """
@@ -39,10 +40,16 @@ INSTRUCTIONS = {
     "matrix products": re.compile(r"\bHMMA\b"),
 }
 
-IN_LOOPS = ["16-byte loads", "matrix products"]  # counted a second time where they stand in a loop
+IN_LOOP = ["16-byte loads", "matrix products"]  # counted a second time in the loop that does the work
+MULTIPLY_ADD = re.compile(r"\bFFMA\b")
 
 # Kernels whose name says how many matrix products a step of their loop has: m16n8k16 is 16 * 8 * 16 multiply-adds.
-TILE = re.compile(r"attention_prefill_kernel<PrefillTile<(\d+), (\d+), (\d+), \d+> ?>")
+PREFILL_TILE = re.compile(r"attention_prefill_kernel<PrefillTile<(\d+), (\d+), (\d+), \d+> ?>")
+DECODE_TILE = re.compile(r"attention_decode_matrix_kernel<(\d+)>")
+DECODE_KEYS = {32: 32, 64: 32, 96: 16, 128: 16, 256: 16}  # of a warp in a step, by head_dim (decode_kernel.h)
+# Kernels that stream K and V, or weights (4 rows in 2 stages): how many 16-byte loads their loop has at least.
+STREAM_LOADS = 8
+STREAM = re.compile(r"attention_decode(?:_matrix)?_kernel<|gemv_kernel<(?:float, \d, 4|Bf16, \d, 8)>")
 
 
 def find_cuobjdump():
@@ -101,14 +108,27 @@ def by_function(text):
     return sections
 
 
-def loop_lines(lines):
-    """Those of the lines that a branch backwards jumps over: they may run more than once."""
+def loops_of(lines):
+    """Every loop, as a branch backwards makes it: {(first address, last): its lines}."""
     placed = [(int(found.group(1), 16), line) for line in lines
               if (found := re.match(r"\s*/\*([0-9a-f]{4,})\*/", line))]
     jumps = [(int(found.group(1), 16), at) for at, line in placed
              if (found := re.search(r"\bBRA\b.* 0x([0-9a-f]+) ;", line))]
-    loops = [(first, last) for first, last in jumps if first < last]  # a branch to itself pads the end of a kernel
-    return [line for at, line in placed if any(first <= at <= last for first, last in loops)]
+    return {(first, last): [line for at, line in placed if first <= at <= last]
+            for first, last in jumps if first < last}  # a branch to itself pads the end of a kernel
+
+
+def work_loop(lines):
+    """Among the innermost loops that multiply, the one with the most 16-byte loads."""
+    products = INSTRUCTIONS["matrix products"]
+    work = products if any(map(products.search, lines)) else MULTIPLY_ADD
+    working = {bounds: body for bounds, body in loops_of(lines).items() if any(map(work.search, body))}
+
+    def is_innermost(bounds):
+        return not any(other != bounds and bounds[0] <= other[0] and other[1] <= bounds[1] for other in working)
+
+    return max((body for bounds, body in working.items() if is_innermost(bounds)),
+               key=lambda body: sum(map(bool, map(INSTRUCTIONS["16-byte loads"].search, body))), default=[])
 
 
 def read_object(cuobjdump, path):
@@ -121,10 +141,10 @@ def read_object(cuobjdump, path):
     for architecture, function, lines in by_function(output_of(cuobjdump, "-sass", path)):
         for column, pattern in INSTRUCTIONS.items():
             rows[function, architecture][column] = sum(1 for line in lines if pattern.search(line))
-        repeated = loop_lines(lines)
-        for column in IN_LOOPS:
+        repeated = work_loop(lines)
+        for column in IN_LOOP:
             found = sum(1 for line in repeated if INSTRUCTIONS[column].search(line))
-            rows[function, architecture][column + " in loops"] = found
+            rows[function, architecture][column + " in the loop"] = found
     return rows
 
 
@@ -161,7 +181,8 @@ def page_of(rows, version):
         "Made by `scripts/cuda_resources.py` from the built objects; CI checks it where nvcc and cuobjdump are. No kernel",
         "may spill or use local memory. Whether an instance has 16-byte loads (`LDG.128`, `LDGSTS.128`) and matrix",
         "products (`HMMA`) must be as here; registers belong to the nvcc named. Counts are instructions in the code.",
-        "An `attention_prefill_kernel` must have the products of its tile, all in its loop, 16-byte loads beside them.",
+        "`attention_prefill_kernel` and `attention_decode_matrix_kernel` must have the products of their tile, all in",
+        "the loop; they, `attention_decode_kernel` and wide instances of `gemv_kernel` must have 16-byte loads there.",
         "An instance `<..., 1>` is the path of addresses or widths that do not allow wide accesses. Blocks per SM follow",
         "from registers, block size and shared memory by CUDA's occupancy rules, for the launch among those of the tests",
         "that leaves the fewest; they are the plan, which a build may exceed.", "",
@@ -183,23 +204,27 @@ def read_page():
     return rows
 
 
-def base_name(instance):
-    return instance[0].split("<")[0]
+def tile_products(name):
+    """Matrix products in a step of a kernel that is a tile; None for other kernels."""
+    if tile := PREFILL_TILE.match(name):
+        dim, keys, row_blocks = map(int, tile.groups())
+        return 2 * row_blocks * 16 * keys * dim // (16 * 8 * 16)  # scores, and weights times V
+    if tile := DECODE_TILE.match(name):
+        dim = int(tile.group(1))
+        return 2 * 16 * DECODE_KEYS[dim] * dim // (16 * 8 * 16)
+    return None
 
 
-def tile_differences(name, row):
-    """What is wrong with the loop of a kernel that is a tile."""
-    tile = TILE.match(name)
-    if tile is None:
-        return []
-    dim, keys, row_blocks = map(int, tile.groups())
-    expected = 2 * row_blocks * 16 * keys * dim // (16 * 8 * 16)  # scores, and weights times V
+def loop_differences(name, row):
+    """What is wrong with the loop of a kernel that streams or is a tile."""
     wrong = []
-    if row["matrix products"] != expected or row["matrix products in loops"] != expected:
-        wrong.append(f"{name}: {row['matrix products']} matrix products, {row['matrix products in loops']} of them in "
-                     f"loops; its tile has {expected}")
-    if row["16-byte loads in loops"] == 0:
-        wrong.append(f"{name}: no 16-byte loads in its loop")
+    expected = tile_products(name)
+    if expected is not None and {row["matrix products"], row["matrix products in the loop"]} != {expected}:
+        wrong.append(f"{name}: {row['matrix products']} matrix products, {row['matrix products in the loop']} of them "
+                     f"in its loop; its tile has {expected}")
+    least = STREAM_LOADS if STREAM.match(name) else 1 if PREFILL_TILE.match(name) else 0
+    if least > 0 and row["16-byte loads in the loop"] < least:
+        wrong.append(f"{name}: {row['16-byte loads in the loop']} 16-byte loads in its loop; it needs {least} or more")
     return wrong
 
 
@@ -210,10 +235,9 @@ def differences(rows):
     for instance, row in sorted(rows.items()):
         name = " for ".join(instance)
         wrong += [f"{name}: {row[column]} {column}" for column in SPILLS if row[column] != 0]
-        wrong += tile_differences(name, row)
+        wrong += loop_differences(name, row)
         if instance not in page:
-            if base_name(instance) in map(base_name, page):
-                wrong.append(f"{name} is not in the page")
+            wrong.append(f"{name} is not in the page")
             continue
         recorded = page[instance]
         wrong += [f"{name}: {row[column]} {column}, the page has {recorded[column]}" for column in SHAPE
@@ -227,8 +251,6 @@ def differences(rows):
 
 
 def check(rows):
-    for kernel in sorted(set(map(base_name, rows)) - set(map(base_name, read_page()))):
-        print(f"cuda_resources: {kernel} is not in {PAGE.relative_to(ROOT)} yet; scripts/cuda_resources.py adds it")
     wrong = differences(rows)
     for sentence in wrong:
         print(f"cuda_resources: {sentence}", file=sys.stderr)

@@ -54,8 +54,8 @@ class Reading(unittest.TestCase):
             rows = resources.read_object(tool, "object.o")
         self.assertEqual(rows, {(FUNCTION, "sm_80"): {"registers": 22, "stack bytes": 8, "local bytes": 0,
                                                       "spill instructions": 1, "16-byte loads": 1,
-                                                      "matrix products": 1, "16-byte loads in loops": 0,
-                                                      "matrix products in loops": 1}})
+                                                      "matrix products": 1, "16-byte loads in the loop": 0,
+                                                      "matrix products in the loop": 1}})
         self.assertEqual(resources.demangled([FUNCTION]), {FUNCTION: "embed_kernel<float, 4>"})
 
 
@@ -94,12 +94,33 @@ class Checking(unittest.TestCase):
                                               "blocks per SM": 2})
         self.assertEqual(rows["b", "sm_90"]["blocks per SM"], 0)
 
+    def loop(self, products, loads=8):
+        return self.row() | {"matrix products": products, "matrix products in the loop": products,
+                             "16-byte loads in the loop": loads}
+
     def test_a_tile_has_its_matrix_products_and_loads_in_its_loop(self):
-        name = "attention_prefill_kernel<PrefillTile<64, 64, 2, 4> >"  # 2 * (2 * 16) * 64 * 64 / 2048 products
-        sound = self.row() | {"matrix products": 128, "matrix products in loops": 128, "16-byte loads in loops": 8}
-        self.assertEqual(resources.tile_differences(name, sound), [])
-        for spoiled in ({"matrix products": 256}, {"matrix products in loops": 64}, {"16-byte loads in loops": 0}):
-            self.assertEqual(len(resources.tile_differences(name, sound | spoiled)), 1, spoiled)
+        for name, products in (("attention_prefill_kernel<PrefillTile<64, 64, 2, 4> >", 2 * (2 * 16) * 64 * 64 // 2048),
+                               ("attention_decode_matrix_kernel<128>", 2 * 16 * 16 * 128 // 2048)):
+            sound = self.loop(products)
+            self.assertEqual(resources.loop_differences(name, sound), [])
+            for spoiled in ({"matrix products": 256}, {"matrix products in the loop": 7},
+                            {"16-byte loads in the loop": 0}):
+                self.assertEqual(len(resources.loop_differences(name, sound | spoiled)), 1, (name, spoiled))
+
+    def test_a_kernel_that_streams_has_wide_loads_in_its_loop(self):
+        for name in ("gemv_kernel<Bf16, 1, 8>", "gemv_kernel<float, 8, 4>", "attention_decode_kernel<float, 64, 2>"):
+            self.assertEqual(resources.loop_differences(name, self.loop(0)), [])
+            self.assertEqual(len(resources.loop_differences(name, self.loop(0, loads=7))), 1, name)
+        self.assertEqual(resources.loop_differences("gemv_kernel<Bf16, 1, 1>", self.loop(0, loads=0)), [])
+
+    def test_the_loop_is_the_innermost_that_multiplies_and_loads(self):
+        def at(place, text):
+            return f"        /*{place:04x}*/                   {text} ;"
+        lines = [at(0x10, "LDG.E.128 R4"), at(0x20, "FFMA R0"), at(0x28, "@P0 BRA 0x20"),
+                 at(0x30, "LDG.E.128 R4"), at(0x40, "FFMA R0"), at(0x60, "@P0 BRA 0x30"),
+                 at(0x70, "LDG.E.128 R0"), at(0x80, "@P0 BRA 0x10")]
+        self.assertEqual(resources.work_loop(lines), lines[3:6])
+        self.assertEqual(resources.work_loop(lines[:2]), [])
 
     def test_local_memory_lost_loads_and_other_instances_fail(self):
         self.rows["embed_kernel<float, 4>", "sm_80"] = self.row(loads=0)
@@ -110,6 +131,7 @@ class Checking(unittest.TestCase):
             "embed_kernel<Bf16, 1> for sm_80 is not in the page",
             "embed_kernel<float, 1> for sm_80 is in the page and was not built",
             "embed_kernel<float, 4> for sm_80: 0 16-byte loads, the page has 1",
+            "rows_kernel for sm_90 is not in the page",
             "rows_kernel for sm_90: 16 local bytes",
         ])
 
