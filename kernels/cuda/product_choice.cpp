@@ -12,10 +12,14 @@ namespace {
 
 constexpr int kGemvVersion = 1;
 
+std::string shape_text(const ProductShape& shape) {
+  return std::string(dtype_name(shape.dtype)) + " [" + std::to_string(shape.n_out) + ", " + std::to_string(shape.n_in) +
+         "] x " + std::to_string(shape.n_rows);
+}
+
 /// A key is one line of the file without a tab.
 std::string key_of(const std::string& machine, const ProductShape& shape) {
-  std::string key = machine + " | " + std::string(dtype_name(shape.dtype)) + " [" + std::to_string(shape.n_out) + ", " +
-                    std::to_string(shape.n_in) + "] x " + std::to_string(shape.n_rows);
+  std::string key = machine + " | " + shape_text(shape);
   std::replace_if(
       key.begin(), key.end(), [](char c) { return c == '\t' || c == '\n' || c == '\r'; }, ' ');
   return key;
@@ -68,6 +72,7 @@ ProductChoice ProductChoices::choose(const ProductShape& shape, const TimeProduc
   const std::string key = key_of(machine_, shape);
   if (const auto stored = stored_engine(file_.find(key))) {
     choice.engine = *stored;
+    choice.stored = true;
     return choice;
   }
   const std::optional<double> own_s = time_s(ProductEngine::own);
@@ -89,12 +94,13 @@ std::vector<ProductChoice> ProductChoices::made() const {
 std::string describe(const ProductChoices& choices) {
   const std::string setting(setting_name(choices.setting()));
   if (choices.setting() != GemvSetting::measured) return setting;
-  const std::vector<ProductChoice> made = choices.made();
-  const auto n_own = std::count_if(made.begin(), made.end(),
-                                   [](const ProductChoice& choice) { return choice.engine == ProductEngine::own; });
-  const auto n_made = static_cast<std::ptrdiff_t>(made.size());
-  return setting + ": own " + std::to_string(n_own) + ", cublas " + std::to_string(n_made - n_own) + " of " +
-         std::to_string(n_made) + " shapes";
+  std::string text;
+  for (const ProductChoice& choice : choices.made()) {
+    const char* source = choice.stored ? "stored" : choice.own_s ? "timed" : "not timed";
+    text += (text.empty() ? ": " : ", ") + std::string(engine_name(choice.engine)) + " " + shape_text(choice.shape) +
+            " (" + source + ")";
+  }
+  return setting + text;
 }
 
 }  // namespace kvlab::cuda

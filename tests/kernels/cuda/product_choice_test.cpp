@@ -69,7 +69,9 @@ TEST_F(CudaProductChoice, TheQuickerOneIsMeasuredOnceAndHoldsInEveryProcess) {
   EXPECT_EQ(first.engine_for(kShape, watch.function()), ProductEngine::cublas);
   watch.cublas_s = 4e-6;  // measured now, the other would win
   EXPECT_EQ(first.engine_for(kShape, watch.function()), ProductEngine::cublas);
-  EXPECT_EQ(choices().engine_for(kShape, watch.function()), ProductEngine::cublas);
+  ProductChoices second = choices();
+  EXPECT_EQ(second.engine_for(kShape, watch.function()), ProductEngine::cublas);
+  EXPECT_EQ(describe(second), "auto: cublas bf16 [4096, 1024] x 1 (stored)");
   EXPECT_EQ(watch.n_asked, 2);
   EXPECT_EQ(text(),
             "kvlab choices 1\n"
@@ -89,7 +91,9 @@ TEST_F(CudaProductChoice, AnotherShapeTypeGpuOrVersionIsAnotherChoice) {
   }
   choices(GemvSetting::measured, product_machine("GPU", "2")).engine_for(kShape, watch.function());
   EXPECT_EQ(watch.n_asked, n_expected + 2);
-  EXPECT_EQ(describe(all), "auto: own 4, cublas 0 of 4 shapes");
+  EXPECT_EQ(describe(all),
+            "auto: own bf16 [1024, 4096] x 1 (timed), own f32 [4096, 1024] x 1 (timed), "
+            "own bf16 [4096, 1024] x 1 (timed), own bf16 [4096, 1024] x 2 (timed)");
 }
 
 TEST_F(CudaProductChoice, ForcedChoicesMeasureNothingAndAreNotKept) {
