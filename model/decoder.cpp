@@ -237,7 +237,9 @@ std::int64_t checked_capacity(const ModelConfig& config, const Variant& variant,
 Decoder::Decoder(Transformer& transformer, const Variant& variant, std::int64_t n_seqs, std::int64_t capacity,
                  std::uint64_t page_seed)
     : state_(std::make_unique<State>(transformer, variant, n_seqs,
-                                     checked_capacity(transformer.config(), variant, capacity), page_seed)) {}
+                                     checked_capacity(transformer.config(), variant, capacity), page_seed)) {
+  transformer.reserve_positions(state_->capacity);
+}
 
 Decoder::~Decoder() = default;
 

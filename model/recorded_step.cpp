@@ -1,5 +1,7 @@
 #include "model/recorded_step.h"
 
+#include <iterator>
+
 #include "model/profiler_range.h"
 
 namespace kvlab {
@@ -11,7 +13,7 @@ WorkCounters RecordedStep::run(const ForwardContext& context, const StepInput& i
   } else {
     const ProfilerRange range("record graph");
     graph_.reset();
-    context.workspace.begin_step();
+    context.workspace.begin_step(context.config, std::ssize(input.tokens), std::ssize(input.logit_rows));
     step_ = std::make_unique<ForwardStep>(context, input, cache, prune, logits);
     graph_ = step_->record();
     activation_bytes_ = context.workspace.step_bytes();

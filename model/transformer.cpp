@@ -1,6 +1,7 @@
 #include "model/transformer.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "kernels/error.h"
@@ -71,6 +72,8 @@ bool Transformer::same_weights(const Variant& a, const Variant& b) {
          a.weight_dtype == b.weight_dtype;
 }
 
+void Transformer::reserve_positions(std::int64_t n) { state_->rope_table_for(n); }
+
 WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prune, float* logits,
                                StepObserver* observer, RecordedStep* recorded) {
   state_->ops->begin_step();
@@ -88,7 +91,7 @@ WorkCounters Transformer::step(const StepInput& input, KvCache& cache, bool prun
     state_->activation_bytes = recorded->activation_bytes();
     return work;
   }
-  state_->workspace.begin_step();
+  state_->workspace.begin_step(state_->config, std::ssize(input.tokens), std::ssize(input.logit_rows));
   WorkCounters work = ForwardStep(context, input, cache, prune, logits).run(observer);
   state_->activation_bytes = state_->workspace.step_bytes();
   return work;

@@ -46,6 +46,9 @@ class Transformer {
   /// Whether two variants can share one set of packed weights.
   static bool same_weights(const Variant& a, const Variant& b);
 
+  /// Makes ready for positions below `n`, so that no step has to.
+  void reserve_positions(std::int64_t n);
+
   /// Runs one step and writes logits [logit_rows.size(), vocab_size], memory of a buffer. The cache has room (see
   /// KvCache::reserve). `prune`: the last layer computes only what logit_rows need, K and V apart. With `recorded` the
   /// step is described first and run as one graph, which later steps of that shape run again; an observer hears

@@ -1,13 +1,13 @@
-// The activations of a step: one growing buffer per purpose, reused by every layer and every step (SPEC S25).
+// The activations of a step: one buffer, planned before the step and divided by purpose, used again by every layer and
+// every step (SPEC S25).
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <numeric>
 
 #include "kernels/operations.h"
+#include "model/model_config.h"
 
 namespace kvlab {
 
@@ -28,37 +28,31 @@ class Workspace {
  public:
   explicit Workspace(Operations& ops) : ops_(ops) {}
 
-  /// Forgets what earlier steps asked for; keeps the memory.
-  void begin_step() { asked_bytes_.fill(0); }
+  /// Sees that there is memory for every purpose of a step of so many rows, and forgets what the step before asked for.
+  /// Throws std::bad_alloc.
+  void begin_step(const ModelConfig& config, std::int64_t n_tokens, std::int64_t n_logit_rows);
 
-  /// Memory for `n_values` floats; what it held before is lost when it has to grow.
-  float* floats(Scratch purpose, std::int64_t n_values) {
-    std::unique_ptr<Buffer>& buffer = buffers_[static_cast<std::size_t>(purpose)];
-    const auto bytes = static_cast<std::size_t>(n_values) * sizeof(float);
-    std::size_t& asked_bytes = asked_bytes_[static_cast<std::size_t>(purpose)];
-    asked_bytes = std::max(asked_bytes, bytes);
-    if (buffer == nullptr || buffer->bytes() < bytes) {
-      buffer.reset();
-      buffer = ops_.allocate(bytes);
-      ++growths_;
-    }
-    return static_cast<float*>(buffer->data());
-  }
+  /// Memory for `n_values` floats of the step. Throws std::logic_error for more than was planned.
+  float* floats(Scratch purpose, std::int64_t n_values);
 
-  /// Pointers handed out are good while this number stays.
+  /// Pointers that were handed out for a step of some shape are good, for steps of that shape, while this number stays.
   std::int64_t growths() const { return growths_; }
 
-  /// What the step asked for; memory that only a larger step needed does not count.
-  std::int64_t step_bytes() const {
-    return static_cast<std::int64_t>(std::accumulate(asked_bytes_.begin(), asked_bytes_.end(), std::size_t{0}));
-  }
+  /// What the step asked for.
+  std::int64_t step_bytes() const;
 
  private:
   static constexpr auto kPurposes = static_cast<std::size_t>(Scratch::count);
 
+  struct Part {
+    std::size_t offset_bytes = 0;
+    std::size_t planned_bytes = 0;
+    std::size_t asked_bytes = 0;
+  };
+
   Operations& ops_;
-  std::array<std::unique_ptr<Buffer>, kPurposes> buffers_;
-  std::array<std::size_t, kPurposes> asked_bytes_{};
+  std::unique_ptr<Buffer> memory_;
+  std::array<Part, kPurposes> parts_{};
   std::int64_t growths_ = 0;
 };
 

@@ -54,7 +54,7 @@ class Feeder {
           fill(target, static_cast<std::int64_t>(seq), layer, first_positions[seq] + row);
         }
       }
-      const float* q = buffer_.data();
+      float* q = buffer_.data();
       const float* k = q + kShape.n_heads * kShape.head_dim;
       written_bytes += cache_.append(*one_thread(), layer, {q, k, k + kShape.n_kv_heads * kShape.head_dim, width});
       expect_visible(layer);

@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend/naive_attention.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "kernels/cuda/launchers.h"
 
@@ -21,9 +22,15 @@ struct Bytes {
   std::size_t kv = 0;  // of K, and as many of V
 };
 
-Bytes needed_bytes(const AttentionArgs& args) {
+/// Positions that the cache has room for in one sequence; without a cache those that there are.
+std::int64_t room_for(const KvView& view, std::int64_t kv_len) {
+  if (view.page_table != nullptr) return view.pages_per_seq * view.page_size;
+  return std::max(kv_len, view.head_stride / view.slot_stride);
+}
+
+Bytes needed_bytes(const AttentionArgs& args, std::span<const SequenceSpan> seqs) {
   Bytes bytes;
-  for (const SequenceSpan& span : args.seqs) {
+  for (const SequenceSpan& span : seqs) {
     if (span.n_queries == 0) continue;
     const auto n_scores = static_cast<std::size_t>(score_count(args, span));
     bytes.scores = std::max(bytes.scores, n_scores * sizeof(float));
@@ -47,12 +54,17 @@ const void* element(const void* base, DType dtype, std::int64_t i) {
 }  // namespace
 
 std::size_t naive_scratch_bytes(const AttentionArgs& args) {
-  const Bytes bytes = needed_bytes(args);
+  const Bytes bytes = needed_bytes(args, args.seqs);
   return bytes.scores + bytes.weights + bytes.q + 2 * bytes.kv;
 }
 
+/// A step of single queries reserves what the last one that fits the cache will need: none of them allocates.
 void NaiveAttention::prepare() {
-  const Bytes bytes = needed_bytes(args_);
+  std::vector<SequenceSpan> seqs(args_.seqs.begin(), args_.seqs.end());
+  for (SequenceSpan& span : seqs) {
+    if (span.n_queries == 1) span.kv_len = room_for(host_, span.kv_len);
+  }
+  const Bytes bytes = needed_bytes(args_, seqs);
   scratch_.scores.reserve(bytes.scores);
   scratch_.weights.reserve(bytes.weights);
   scratch_.q.reserve(bytes.q);

@@ -84,16 +84,24 @@ TEST_F(CudaExecution, OneRecordingServesEveryLength) {
   EXPECT_EQ(decoder.n_recorded(), 2) << "the prefill, and one for all decode steps";
 }
 
+/// Whatever edge the lengths cross: of a page, of eight scores.
 TEST_F(CudaExecution, AStepOfAKnownShapeAllocatesNothing) {
-  for (const ExecutionKind execution : {ExecutionKind::eager, ExecutionKind::graph}) {
-    const Variant variant = variant_of(CacheKind::paged, AttentionKind::fused, execution);
-    const auto model = transformer(variant);
-    Decoder decoder(*model, variant, 2, 16);
-    prefill(decoder);
-    decode(decoder, 0);
-    const std::int64_t before = device_.n_allocations();
-    for (std::int64_t step = 1; step < kSteps; ++step) decode(decoder, step);
-    EXPECT_EQ(device_.n_allocations(), before) << variant_label(variant);
+  for (const CacheKind cache : {CacheKind::contiguous, CacheKind::paged}) {
+    for (const AttentionKind attention : {AttentionKind::naive, AttentionKind::fused}) {
+      for (const ExecutionKind execution : {ExecutionKind::eager, ExecutionKind::graph}) {
+        for (const DType kv_dtype : {DType::f32, DType::bf16}) {
+          Variant variant = variant_of(cache, attention, execution);
+          variant.kv_dtype = kv_dtype;
+          const auto model = transformer(variant);
+          Decoder decoder(*model, variant, 2, 16);
+          prefill(decoder);
+          decode(decoder, 0);
+          const std::int64_t before = device_.n_allocations();
+          for (std::int64_t step = 1; step < kSteps; ++step) decode(decoder, step);
+          EXPECT_EQ(device_.n_allocations(), before) << variant_label(variant);
+        }
+      }
+    }
   }
 }
 
