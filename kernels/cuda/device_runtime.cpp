@@ -51,14 +51,14 @@ class DeviceRuntime : public Runtime {
     check(status, "cudaMallocAsync", what);
     return memory;
   }
-  void release(void* memory, CUstream_st* stream) override { check(cudaFreeAsync(memory, stream), "cudaFreeAsync"); }
+  void release(void* memory, CUstream_st* stream) noexcept override { cudaFreeAsync(memory, stream); }
 
   void* allocate_pinned(std::size_t bytes) override {
     void* memory = nullptr;
     check(cudaMallocHost(&memory, bytes), "cudaMallocHost", std::to_string(bytes) + " bytes");
     return memory;
   }
-  void release_pinned(void* memory) override { check(cudaFreeHost(memory), "cudaFreeHost"); }
+  void release_pinned(void* memory) noexcept override { cudaFreeHost(memory); }
 
   void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
     check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync", "to the device");
@@ -89,7 +89,7 @@ class DeviceRuntime : public Runtime {
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     return stream;
   }
-  void destroy_stream(CUstream_st* stream) override { check(cudaStreamDestroy(stream), "cudaStreamDestroy"); }
+  void destroy_stream(CUstream_st* stream) noexcept override { cudaStreamDestroy(stream); }
   void synchronize(CUstream_st* stream) override { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
 
   CUevent_st* make_event() override {
@@ -97,7 +97,7 @@ class DeviceRuntime : public Runtime {
     check(cudaEventCreate(&event), "cudaEventCreate");
     return event;
   }
-  void destroy_event(CUevent_st* event) override { check(cudaEventDestroy(event), "cudaEventDestroy"); }
+  void destroy_event(CUevent_st* event) noexcept override { cudaEventDestroy(event); }
   void record(CUevent_st* event, CUstream_st* stream) override {
     check(cudaEventRecord(event, stream), "cudaEventRecord");
   }
@@ -118,6 +118,10 @@ class DeviceRuntime : public Runtime {
     cudaGraph_t graph = nullptr;
     check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
     return std::make_unique<DeviceGraph>(graph);
+  }
+  void abandon_capture(CUstream_st* stream) noexcept override {
+    cudaGraph_t graph = nullptr;
+    if (cudaStreamEndCapture(stream, &graph) == cudaSuccess) cudaGraphDestroy(graph);
   }
 
   void start_profiler() override {
@@ -144,6 +148,8 @@ class DeviceRuntime : public Runtime {
 }  // namespace
 
 std::string device_obstacle() {
+  // Numbers GPUs as NVML does, so that clocks and power are those of the GPU that runs. Before the first CUDA call.
+  setenv("CUDA_DEVICE_ORDER", "PCI_BUS_ID", 0);
   // With no driver the runtime speaks of an insufficient one, which misleads: 0 tells the truth.
   int driver = 0;
   if (cudaDriverGetVersion(&driver) != cudaSuccess || driver == 0) return "no NVIDIA driver is loaded";

@@ -24,7 +24,8 @@ class Graph {
 };
 
 /// One device, used by one thread. Work is done in the order of its stream; null is the default stream. Every failure
-/// throws std::runtime_error and names the call.
+/// throws std::runtime_error and names the call, but for what destructors call (release, destroy, abandon): a device
+/// that failed has said so already, or fails the next call, and the first error is the one to keep.
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -32,11 +33,11 @@ class Runtime {
   /// 256-byte aligned, uninitialised. `name` is what errors and counts call it. Throws OutOfMemory when it is not
   /// there.
   virtual void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) = 0;
-  virtual void release(void* memory, CUstream_st* stream) = 0;
+  virtual void release(void* memory, CUstream_st* stream) noexcept = 0;
 
   /// Host memory that copies need not stage, so that they return before they are done.
   virtual void* allocate_pinned(std::size_t bytes) = 0;
-  virtual void release_pinned(void* memory) = 0;
+  virtual void release_pinned(void* memory) noexcept = 0;
 
   virtual void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) = 0;
   /// The bytes are there after synchronize(), of the stream or of an event recorded after it.
@@ -51,12 +52,12 @@ class Runtime {
   virtual std::int64_t free_bytes() const = 0;
 
   virtual CUstream_st* make_stream() = 0;
-  virtual void destroy_stream(CUstream_st* stream) = 0;
+  virtual void destroy_stream(CUstream_st* stream) noexcept = 0;
   /// Returns when the stream's work is done.
   virtual void synchronize(CUstream_st* stream) = 0;
 
   virtual CUevent_st* make_event() = 0;
-  virtual void destroy_event(CUevent_st* event) = 0;
+  virtual void destroy_event(CUevent_st* event) noexcept = 0;
   virtual void record(CUevent_st* event, CUstream_st* stream) = 0;
   /// Returns when what the event recorded is done.
   virtual void synchronize_event(CUevent_st* event) = 0;
@@ -68,6 +69,8 @@ class Runtime {
   /// From here to end_capture, work of the stream (not the default one) is recorded instead of done.
   virtual void begin_capture(CUstream_st* stream) = 0;
   virtual std::unique_ptr<Graph> end_capture(CUstream_st* stream) = 0;
+  /// Ends a capture that went wrong, and drops what it has.
+  virtual void abandon_capture(CUstream_st* stream) noexcept = 0;
 
   /// Waits for all work of the device, then has an attached profiler begin or end its record.
   virtual void start_profiler() = 0;

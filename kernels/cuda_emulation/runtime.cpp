@@ -68,13 +68,13 @@ class EmulatedRuntime : public Runtime {
     refuse_in_capture(stream, "allocate");
     return device_.allocate(bytes, name);
   }
-  void release(void* memory, CUstream_st* stream) override {
+  void release(void* memory, CUstream_st* stream) noexcept override {
     refuse_in_capture(stream, "release");
     device_.release(memory);
   }
 
   void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
-  void release_pinned(void* memory) override { ::operator delete(memory); }
+  void release_pinned(void* memory) noexcept override { ::operator delete(memory); }
 
   void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
     check_range("copy_to_device", to, bytes);
@@ -109,7 +109,7 @@ class EmulatedRuntime : public Runtime {
     streams_.insert(stream);
     return reinterpret_cast<CUstream_st*>(stream);
   }
-  void destroy_stream(CUstream_st* stream) override {
+  void destroy_stream(CUstream_st* stream) noexcept override {
     streams_.erase(Stream::of(stream));
     delete Stream::of(stream);
   }
@@ -123,7 +123,7 @@ class EmulatedRuntime : public Runtime {
     events_.insert(event);
     return reinterpret_cast<CUevent_st*>(event);
   }
-  void destroy_event(CUevent_st* event) override {
+  void destroy_event(CUevent_st* event) noexcept override {
     events_.erase(Event::of(event));
     delete Event::of(event);
   }
@@ -160,6 +160,11 @@ class EmulatedRuntime : public Runtime {
     }
     Stream::of(stream)->capturing = false;
     return std::make_unique<EmulatedGraph>(std::exchange(Stream::of(stream)->recorded, {}));
+  }
+
+  void abandon_capture(CUstream_st* stream) noexcept override {
+    Stream::of(stream)->capturing = false;
+    Stream::of(stream)->recorded.clear();
   }
 
   void start_profiler() override {

@@ -25,12 +25,6 @@ void DeviceContext::upload(void* to, const void* from, std::size_t bytes) const 
   runtime_->synchronize(stream_);
 }
 
-void DeviceContext::download(void* to, const void* from, std::size_t bytes) const {
-  if (bytes == 0) return;
-  runtime_->copy_to_host(to, from, bytes, stream_);
-  runtime_->synchronize(stream_);
-}
-
 DeviceMemory::DeviceMemory(DeviceContext& context, std::size_t bytes, const std::string& name)
     : context_(context),
       bytes_(bytes),

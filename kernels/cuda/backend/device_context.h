@@ -36,7 +36,19 @@ class DeviceContext {
 
   /// Copies and waits until the bytes are there.
   void upload(void* to, const void* from, std::size_t bytes) const;
-  void download(void* to, const void* from, std::size_t bytes) const;
+
+  /// What launch(stream) puts on the stream, as a graph instead of at once.
+  template <class Launch>
+  std::unique_ptr<Graph> captured(const Launch& launch) const {
+    runtime_->begin_capture(stream_);
+    try {
+      launch(stream_);
+    } catch (...) {
+      runtime_->abandon_capture(stream_);
+      throw;
+    }
+    return runtime_->end_capture(stream_);
+  }
 
  private:
   std::unique_ptr<Runtime> runtime_;

@@ -29,21 +29,22 @@ void DeviceGraph::name_last(std::string_view name, std::int64_t layer) {
 void DeviceGraph::run() {
   mirror_.upload();
   for (const std::unique_ptr<Work>& work : work_) work->prepare();
-  if (graph_ == nullptr || follows_lengths_ || scratch_moves_ != context_->scratch_moves()) capture();
+  if (!has_run_) {
+    launch_work(context_->stream());
+    has_run_ = true;
+    if (!follows_lengths_) capture();
+    return;
+  }
+  if (follows_lengths_ || scratch_moves_ != context_->scratch_moves()) capture();
   graph_->launch(context_->stream());
 }
 
+void DeviceGraph::launch_work(CUstream_st* stream) const {
+  for (const std::unique_ptr<Work>& work : work_) work->launch(stream);
+}
+
 void DeviceGraph::capture() {
-  Runtime& runtime = context_->runtime();
-  CUstream_st* stream = context_->stream();
-  runtime.begin_capture(stream);
-  try {
-    for (const std::unique_ptr<Work>& work : work_) work->launch(stream);
-  } catch (...) {
-    runtime.end_capture(stream);
-    throw;
-  }
-  graph_ = runtime.end_capture(stream);
+  graph_ = context_->captured([this](CUstream_st* stream) { launch_work(stream); });
   scratch_moves_ = context_->scratch_moves();
   ++n_captures_;
 }

@@ -22,8 +22,9 @@ class Work {
   virtual void launch(CUstream_st* stream) = 0;
 };
 
-/// Every run uploads the host arrays together and launches the graph. It is captured at the first run, and anew when
-/// scratch had to move, or at every run when an operation's launches follow the lengths of the sequences.
+/// Every run uploads the host arrays together and launches the graph. The first run launches operation by operation,
+/// so that whatever a kernel or a library loads is loaded, and captures the graph after that. It is captured anew when
+/// scratch had to move, and for every later run when an operation's launches follow the lengths of the sequences.
 class DeviceGraph final : public RecordedGraph {
  public:
   explicit DeviceGraph(std::shared_ptr<DeviceContext> context);
@@ -49,6 +50,7 @@ class DeviceGraph final : public RecordedGraph {
     std::int64_t window;
   };
 
+  void launch_work(CUstream_st* stream) const;
   void capture();
 
   std::shared_ptr<DeviceContext> context_;
@@ -59,6 +61,7 @@ class DeviceGraph final : public RecordedGraph {
   std::vector<Attention> attentions_;
   std::size_t n_named_ = 0;
   bool follows_lengths_ = false;
+  bool has_run_ = false;
   std::unique_ptr<Graph> graph_;
   std::int64_t scratch_moves_ = 0;  // of the context, when the graph was captured
   std::int64_t n_captures_ = 0;

@@ -1,5 +1,6 @@
 #include "kernels/cuda/backend/device_operations.h"
 
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -78,7 +79,9 @@ std::unique_ptr<Buffer> DeviceOperations::allocate(std::size_t bytes) {
 
 void DeviceOperations::upload(void* to, const void* from, std::size_t bytes) { context_->upload(to, from, bytes); }
 
-void DeviceOperations::download(void* to, const void* from, std::size_t bytes) { context_->download(to, from, bytes); }
+void DeviceOperations::download(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, copies_.start(from, bytes)->wait(), bytes);
+}
 
 std::unique_ptr<PendingCopy> DeviceOperations::start_download(const void* from, std::size_t bytes) {
   return copies_.start(from, bytes);
@@ -210,9 +213,7 @@ void DeviceOperations::append(const float* k, const float* v, std::int64_t strid
         [&] { return nodes::append(k, v, stride, seqs, n_kv_heads * head_dim, view); });
 }
 
-Fusions DeviceOperations::fusions() const {
-  return {kGemvMaxRows, true};
-}
+Fusions DeviceOperations::fusions() const { return {kGemvMaxRows, true}; }
 
 void DeviceOperations::fused_matmul(const FusedProduct& product) {
   if (product.n_rows == 0) return;

@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend/pinned_copies.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 namespace kvlab::cuda {
@@ -54,8 +55,12 @@ struct PinnedCopies::Pool {
    public:
     Copy(std::shared_ptr<Pool> pool, std::unique_ptr<Slot> slot) : pool_(std::move(pool)), slot_(std::move(slot)) {}
     ~Copy() override {
-      slot_->wait();  // the device may still write to it
-      pool_->free.push_back(std::move(slot_));
+      try {
+        slot_->wait();  // the device may still write to it
+        pool_->free.push_back(std::move(slot_));
+      } catch (const std::exception&) {
+        // The device has failed, and the next call says so.
+      }
     }
     Copy(const Copy&) = delete;
     Copy& operator=(const Copy&) = delete;

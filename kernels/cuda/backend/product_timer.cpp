@@ -67,9 +67,7 @@ class Trial {
   std::unique_ptr<Graph> recorded(ProductEngine engine) {
     for (LinearProduct& product : products_) product.prepare(engine);
     launch(engine);
-    context_.runtime().begin_capture(context_.stream());
-    launch(engine);
-    return context_.runtime().end_capture(context_.stream());
+    return context_.captured([this, engine](CUstream_st*) { launch(engine); });
   }
 
  private:
