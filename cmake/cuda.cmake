@@ -1,7 +1,8 @@
-# Decides whether the CUDA side is built: KVLAB_WITH_CUDA is set when nvcc >= 12 is there and KVLAB_CUDA is not OFF.
+# Decides whether the CUDA side is built: KVLAB_WITH_CUDA is set when nvcc >= 12.3 is there (the first
+# whose graphs hold programmatic dependent launches) and KVLAB_CUDA is not OFF.
 # One line says what was decided and why; a machine without a toolkit goes on without.
 set(KVLAB_WITH_CUDA FALSE)
-set(KVLAB_CUDA_MIN_VERSION 12.0)
+set(KVLAB_CUDA_MIN_VERSION 12.3)
 
 # Sets `result` to the version of the compiler, or to "" when it does not tell.
 function(kvlab_nvcc_version compiler result)
