@@ -153,13 +153,13 @@ class Step {
     backend().append(from_k.data(), from_v.data(), kv_width(), whole, case_.n_kv_heads, case_.head_dim, view_);
   }
 
-  /// bf16 weights of the softmax: each off by a roundoff, and so is their sum.
+  /// bf16 weights of the softmax: each is off by a roundoff. They are divided by the sum that they had before.
   static void add_rounded_weights(const reference::AttentionShape& shape, const std::vector<double>& q,
                                   const std::vector<double>& k, std::vector<double> v, std::vector<double>& bound) {
     for (double& value : v) value = std::fabs(value);
     std::vector<double> magnitude(q.size());
     reference::attention(shape, q.data(), k.data(), v.data(), magnitude.data());
-    for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += 2 * kBf16Roundoff * magnitude[i];
+    for (std::size_t i = 0; i < bound.size(); ++i) bound[i] += kSlack * kBf16Roundoff * magnitude[i];
   }
 
   StepCase case_;

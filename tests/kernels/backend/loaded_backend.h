@@ -13,22 +13,23 @@ namespace kvlab::test {
 /// Opened once for all tests; throws std::runtime_error when the module cannot be opened or its device not be used.
 Operations& backend();
 
-/// n values in a buffer of the backend.
+/// n values in a buffer of a backend, which must outlive them.
 template <typename T>
 class BufferOf {
  public:
-  explicit BufferOf(const std::vector<T>& values)
-      : n_(values.size()), buffer_(backend().allocate(values.size() * sizeof(T))) {
-    backend().upload(buffer_->data(), values.data(), n_ * sizeof(T));
+  explicit BufferOf(const std::vector<T>& values, Operations& ops = backend())
+      : ops_(ops), n_(values.size()), buffer_(ops.allocate(values.size() * sizeof(T))) {
+    ops_.upload(buffer_->data(), values.data(), n_ * sizeof(T));
   }
   T* data() const { return static_cast<T*>(buffer_->data()); }
   std::vector<T> values() const {
     std::vector<T> result(n_);
-    backend().download(result.data(), buffer_->data(), n_ * sizeof(T));
+    ops_.download(result.data(), buffer_->data(), n_ * sizeof(T));
     return result;
   }
 
  private:
+  Operations& ops_;
   std::size_t n_;
   std::unique_ptr<Buffer> buffer_;
 };

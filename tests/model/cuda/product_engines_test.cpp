@@ -1,13 +1,15 @@
-// Products of few rows by our GEMV and by cuBLAS (its stand-in) on the emulated device: forced, chosen, and told.
+// Products of few rows by our GEMV and by cuBLAS (its stand-in) on the emulated device: forced, chosen, and told. What
+// whole models give with either is in golden_test.cpp.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda_emulation/backend.h"
 #include "model/weight_source.h"
+#include "tests/kernels/backend/product_case.h"
 #include "tests/model/golden_models.h"
 
 namespace kvlab::testing {
@@ -45,20 +47,30 @@ Outcome run(GemvSetting setting, DType dtype, ExecutionKind execution) {
   return result;
 }
 
-TEST(CudaProductEngines, BothGiveTheSameLogitsAndOnlyTheForcedOneRuns) {
-  for (const ExecutionKind execution : {ExecutionKind::eager, ExecutionKind::graph}) {
+TEST(CudaProductEngines, BothGiveFloat64ProductsOfTheInputsThatTheyRound) {
+  for (const GemvSetting setting : {GemvSetting::own, GemvSetting::cublas}) {
+    cuda::emulation::Device device({.counts = false});
+    const auto ops = cuda::emulation::make_emulated_operations(device, setting);
     for (const DType dtype : {DType::f32, DType::bf16}) {
-      const Outcome own = run(GemvSetting::own, dtype, execution);
-      const Outcome cublas = run(GemvSetting::cublas, dtype, execution);
-      EXPECT_TRUE(own.ran_gemv);
-      EXPECT_FALSE(cublas.ran_gemv);
-      EXPECT_EQ(own.choices, "own");
-      EXPECT_EQ(cublas.choices, "cublas");
-      ASSERT_EQ(own.logits.size(), cublas.logits.size());
-      // The same products of the same rounded inputs, summed in another order; where that turns the rounding of an
-      // input to bf16, it is off by 2^-8 of its size.
-      const double tolerance = dtype == DType::f32 ? 1e-3 : 0.1;
-      for (std::size_t i = 0; i < own.logits.size(); ++i) ASSERT_NEAR(own.logits[i], cublas.logits[i], tolerance) << i;
+      for (const std::int64_t n_rows : {1, 2, 7, 8, 9}) {
+        test::check_product(*ops, {n_rows, 72, 37}, dtype);
+        test::check_product(*ops, {n_rows, 64, 50, true, true, 8}, dtype);
+      }
+    }
+  }
+}
+
+TEST(CudaProductEngines, OnlyTheForcedOneRunsInAModelAndItsGraphGivesTheSameBits) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const GemvSetting setting : {GemvSetting::own, GemvSetting::cublas}) {
+      const Outcome eager = run(setting, dtype, ExecutionKind::eager);
+      const Outcome graph = run(setting, dtype, ExecutionKind::graph);
+      for (const Outcome* outcome : {&eager, &graph}) {
+        EXPECT_EQ(outcome->ran_gemv, setting == GemvSetting::own);
+        EXPECT_EQ(outcome->choices, setting == GemvSetting::own ? "own" : "cublas");
+      }
+      ASSERT_EQ(eager.logits.size(), graph.logits.size());
+      EXPECT_EQ(std::memcmp(eager.logits.data(), graph.logits.data(), eager.logits.size() * sizeof(float)), 0);
     }
   }
 }
