@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Whether every kernel that nvcc built has been run under emulation, and in enough orders of threads.
 
-usage: scripts/cuda_launched.py [--build DIR]
+usage: scripts/cuda_launched.py [--build DIR] [--nvcc-build DIR]
 
-Compares the kernels in DIR's CUDA objects (nvcc's host stubs, read by nm) with DIR/launched_kernels.txt, to which the
-emulated tests add what they launch. Exits 1 when a kernel was launched in fewer than eight orders; 77 when there are no
-CUDA objects.
+Compares the kernels in the CUDA objects of --nvcc-build (nvcc's host stubs, read by nm) with launched_kernels.txt in
+--build, to which the emulated tests add what they launch. A sanitized build has no CUDA objects: it names the build that
+has; otherwise the two are one. Exits 1 when a kernel was launched in fewer than eight orders; 77 when there are no CUDA
+objects.
 """
 
 import argparse
@@ -51,15 +52,17 @@ def verdict(built, orders):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="scripts/cuda_launched.py [--build DIR]", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(usage="scripts/cuda_launched.py [--build DIR] [--nvcc-build DIR]",
+                                     description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", type=Path, default=cuda_resources.ROOT / "build" / "release")
-    build = parser.parse_args().build
-    built = built_kernels(build)
+    parser.add_argument("--nvcc-build", type=Path)
+    options = parser.parse_args()
+    nvcc_build = options.nvcc_build or options.build
+    built = built_kernels(nvcc_build)
     if not built:
-        print(f"cuda_launched: {build} has no CUDA objects; build kvlab_cuda with nvcc", file=sys.stderr)
+        print(f"cuda_launched: {nvcc_build} has no CUDA objects; build kvlab_cuda with nvcc", file=sys.stderr)
         return SKIPPED
-    noted = launches(build)
+    noted = launches(options.build)
     names = cuda_resources.demangled(sorted(built | {kernel for kernel, *_ in noted}))
     orders = {}
     for kernel, _, _, seed in noted:
@@ -67,7 +70,8 @@ def main():
     wrong = verdict({names[kernel] for kernel in built}, orders)
     for sentence in wrong:
         print(f"cuda_launched: {sentence}", file=sys.stderr)
-    print(f"cuda_launched: {len(built)} kernel instances built, {len(built) - len(wrong)} launched in enough orders")
+    print(f"cuda_launched: {len(built)} kernel instances built, {len(built) - len(wrong)} launched in enough orders "
+          f"by the tests of {options.build}")
     return 1 if wrong else 0
 
 

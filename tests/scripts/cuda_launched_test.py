@@ -69,6 +69,24 @@ class Launched(unittest.TestCase):
         self.assertEqual([sentence.split(" orders")[0] for sentence in wrong],
                          ["b was launched in 7", "c was launched in 0"])
 
+    def test_a_sanitized_build_is_compared_with_the_build_that_has_nvccs_objects(self):
+        with tempfile.TemporaryDirectory() as folder:
+            sanitized, release = Path(folder) / "asan", Path(folder) / "release"
+            sanitized.mkdir()
+            (release / "kernels").mkdir(parents=True)
+            source = release / "stubs.cpp"  # an object such as nvcc leaves: a section of device code and a host stub
+            stub = f"__device_stub_{EMBED}"
+            source.write_text(f'extern "C" void stub() __asm__("_ZL{len(stub)}{stub}v");\nvoid stub() {{}}\n'
+                              "char fatbin[1];\n", encoding="utf-8")
+            subprocess.run(["g++", "-c", source, "-o", release / "kernels" / "embed.cu.o"], check=True)
+            command = [ROOT / "scripts/cuda_launched.py", "--build", sanitized]
+            self.assertEqual(subprocess.run(command, capture_output=True, check=False).returncode, 77)
+            command += ["--nvcc-build", release]
+            for n_orders, code in ((0, 1), (7, 1), (8, 0)):
+                (sanitized / cuda_launch_record.RECORD).write_text(
+                    "".join(f"{EMBED} 128 0 {seed}\n" for seed in range(n_orders)), encoding="utf-8")
+                self.assertEqual(subprocess.run(command, capture_output=True, check=False).returncode, code)
+
 
 class Occupancy(unittest.TestCase):
     def test_known_values(self):
