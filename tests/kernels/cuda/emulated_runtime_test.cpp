@@ -70,7 +70,7 @@ TEST(CudaEmulatedRuntime, RefusesWhatADeviceWouldRefuse) {
   std::vector<char> host(17);
   EXPECT_THROW(runtime->copy_to_host(host.data(), memory, 17, stream), EmulationError);
   EXPECT_THROW(runtime->copy_to_device(memory, host.data(), 17, stream), EmulationError);
-  EXPECT_THROW(runtime->release(host.data(), stream), EmulationError);
+  EXPECT_THROW(device.release(host.data()), EmulationError);
 }
 
 TEST(CudaEmulatedRuntime, DeviceMemoryIsAlignedAndStartsAsNan) {
