@@ -9,52 +9,19 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "kernels/cuda/runtime.h"
-
-#if !defined(KVLAB_CONFORMANCE_ON_DEVICE)
-#include "kernels/cuda_emulation/runtime.h"
-#endif
+#include "tests/kernels/cuda/conformance/runtime_fixture.h"
 
 namespace kvlab::cuda::conformance {
 namespace {
 
-class CudaConformance : public testing::Test {
+class CudaConformance : public RuntimeFixture {
  protected:
-  void SetUp() override {
-#if defined(KVLAB_CONFORMANCE_ON_DEVICE)
-    if (const std::string obstacle = device_obstacle(); !obstacle.empty()) GTEST_SKIP() << "no GPU: " << obstacle;
-    runtime_ = make_device_runtime();
-#else
-    runtime_ = emulation::make_emulated_runtime(device_);
-#endif
-  }
-
-  template <typename T>
-  T* upload(const std::string& name, const std::vector<T>& values) {
-    void* memory = runtime_->allocate(values.size() * sizeof(T), name, nullptr);
-    runtime_->copy_to_device(memory, values.data(), values.size() * sizeof(T), nullptr);
-    return static_cast<T*>(memory);
-  }
-  template <typename T>
-  std::vector<T> download(const T* memory, std::size_t n) {
-    std::vector<T> values(n);
-    runtime_->copy_to_host(values.data(), memory, n * sizeof(T), nullptr);
-    runtime_->synchronize(nullptr);
-    return values;
-  }
-
   void expect_products(bool f16, std::size_t n_cases, const std::vector<float>& a, const std::vector<float>& b,
                        const std::vector<float>& c, double tolerance);
-
-#if !defined(KVLAB_CONFORMANCE_ON_DEVICE)
-  emulation::Device device_{{.seed = 3 }};
-#endif
-  std::unique_ptr<Runtime> runtime_;
 };
 
 // A value that both 2-byte formats hold exactly, as bits.
