@@ -32,6 +32,7 @@ struct StepCase {
   std::int64_t n_kv_heads = 2;
   std::int64_t head_dim = 32;
   std::int64_t window = 0;
+  std::vector<DType> dtypes = {DType::f32, DType::bf16};
 };
 
 /// One layer's cache in buffers, and a step over it.
@@ -181,7 +182,10 @@ std::vector<StepCase> cases() {
           {"Mqa", {{1, 33}, {3, 20}}, 8, 1, 64},
           {"Mha", {{1, 50}, {1, 3}}, 3, 3, 40},
           {"Window", {{1, 60}, {20, 45}}, 4, 2, 32, 7},
-          {"Wide", {{1, 19}, {6, 6}}, 2, 1, 256}};
+          {"Wide", {{1, 19}, {6, 6}}, 2, 1, 256},
+          {"Llama8bDecode", {{1, 65}, {1, 1}}, 32, 8, 128, 0, {DType::bf16}},
+          {"Llama8bPrefill", {{17, 49}}, 32, 8, 128, 0, {DType::bf16}},
+          {"HeadDim96", {{1, 33}, {18, 35}}, 4, 1, 96, 0, {DType::bf16}}};
 }
 
 struct Choice {
@@ -195,7 +199,7 @@ std::vector<Choice> choices() {
   std::vector<Choice> all;
   for (const StepCase& step : cases()) {
     for (const AttentionKind kind : {AttentionKind::naive, AttentionKind::fused}) {
-      for (const DType dtype : {DType::f32, DType::bf16}) {
+      for (const DType dtype : step.dtypes) {
         for (const bool paged : {false, true}) all.push_back({step, kind, dtype, paged});
       }
     }
