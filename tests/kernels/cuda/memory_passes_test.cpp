@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
 #include "kernels/cuda_emulation/device.h"
 #include "kernels/error.h"
 #include "tests/kernels/cuda/device_array.h"
+#include "tests/kernels/cuda/thread_orders.h"
 
 namespace kvlab::cuda {
 namespace {
@@ -80,6 +82,24 @@ TEST_P(CudaMemoryPasses, Copy) {
 }
 
 INSTANTIATE_TEST_SUITE_P(AwkwardSizes, CudaMemoryPasses, testing::ValuesIn(kCases));
+
+TEST(CudaMemoryPassOrders, NoOrderOfThreadsChangesABit) {
+  constexpr std::int64_t kChunks = 514;
+  constexpr std::int64_t kBytes = kChunks * 16;
+  test::expect_the_same_in_every_order([] {
+    const test::DeviceArray<std::uint32_t> from("from", words(kChunks));
+    const test::DeviceArray<std::uint32_t> to("to", static_cast<std::size_t>(kChunks * 4));
+    const test::DeviceArray<std::uint32_t> sums("sums", static_cast<std::size_t>(read_pass_sums(2)));
+    launch_nothing(nullptr);
+    launch_copy_passes(from.data(), to.data(), kBytes, 3, 2, nullptr);
+    launch_write_passes(from.data(), kBytes, 3, 2, 7, nullptr);
+    launch_read_passes(from.data(), kBytes, 3, 2, sums.data(), nullptr);
+    std::vector<std::uint32_t> outputs = to.values();
+    for (const auto& values : {from.values(), sums.values()})
+      outputs.insert(outputs.end(), values.begin(), values.end());
+    return outputs;
+  });
+}
 
 TEST(CudaMemoryPassEdges, HalfAChunkAndNoBlockAreRefused) {
   emulation::Device device;
