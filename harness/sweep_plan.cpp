@@ -86,8 +86,7 @@ std::string sweep_plan_text(const std::vector<MeasuredCase>& cases, const RoundP
       std::max(least_s, std::min(policy.budget_s, checks_s + rounds_s * static_cast<double>(policy.max)));
   return aligned(lines, 2) + fmt::format(
                                  "{} cases: {} with {} rounds of each, at most {}, at {:.0f} % of the ceilings "
-                                 "measured just now (read {:.1f} "
-                                 "GB/s, products {:.0f} GFLOP/s f32, {:.0f} bf16)\n",
+                                 "(read {:.1f} GB/s, products {:.0f} GFLOP/s f32, {:.0f} bf16)\n",
                                  cases.size(), clock_text(least_s), policy.min, clock_text(most_s), 100 * kPlannedShare,
                                  ceilings.read_bytes_per_s / 1e9, ceilings.gemm_flops_per_s_f32 / 1e9,
                                  ceilings.gemm_flops_per_s_bf16 / 1e9);

@@ -84,9 +84,15 @@ void take_stored_rounds(const RoundStore& store, std::vector<MeasuredCase>& case
   }
 }
 
+/// By the ceilings that an earlier run left in --out, or else by a short look at them.
 int dry_run(const std::vector<MeasuredCase>& cases, const SweepConfig& config, const SweepRequest& request) {
-  WorkerRunner runner(worker_setup(cases.front().result.spec, config, request), config.rounds.timeout_s);
-  write_standard_output(sweep_plan_text(cases, config.rounds, runner.ceilings(kDryRunCeilings_s)));
+  std::optional<Ceilings> ceilings;
+  if (!request.out.empty()) ceilings = stored_ceilings(request.out);
+  if (!ceilings) {
+    WorkerRunner runner(worker_setup(cases.front().result.spec, config, request), config.rounds.timeout_s);
+    ceilings = runner.ceilings(kDryRunCeilings_s);
+  }
+  write_standard_output(sweep_plan_text(cases, config.rounds, *ceilings));
   return 0;
 }
 

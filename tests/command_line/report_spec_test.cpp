@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "tests/command_line/binary.h"
+#include "tests/command_line/sweep_files.h"
 
 namespace kvlab::testing {
 namespace {
@@ -28,6 +29,20 @@ Shown run_toy(std::vector<std::string> flags) {
   const Finished run = kvlab(words);
   EXPECT_EQ(run.exit_code, 0) << run.err;
   return {json::parse(read_file(path)).at("results").at(0), run.out};
+}
+
+/// The one result of a sweep of the toy over `axes`, which does not look at the machine's ceilings.
+json swept_toy(const std::string& axes) {
+  const Folder folder;
+  write_file(
+      folder.path("sweep.json"),
+      fmt::format(R"({{"name": "toy", "models": ["toy"], "axes": {}, "rounds": {{"min": 1, "max": 1}}}})", axes));
+  const std::string out = folder_with_ceilings(folder);
+  const Finished run = kvlab({"sweep", folder.path("sweep.json"), "--out", out, "--resume", "--threads", "1"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  const json results = report_of(out).at("results");
+  EXPECT_EQ(results.size(), 1U);
+  return results.at(0);
 }
 
 TEST(SpecS14, AChatSaysWhatShareOfTheTimeIsDecode) {
@@ -52,15 +67,15 @@ TEST(SpecS14, AChatSaysWhatShareOfTheTimeIsDecode) {
 TEST(SpecS14, ASweepOverPromptLengthsFitsAParabola) {
   const Folder folder;
   const std::string sweep = folder.path("sweep.json");
-  const std::string out = folder.path("out");
+  const std::string out = folder_with_ceilings(folder);
   write_file(sweep, R"({"name": "lengths", "models": ["toy"],
       "axes": {"cache": ["contiguous", "none"], "prompt_tokens": {"from": 64, "to": 1024, "times": 2},
                "gen_tokens": [1]},
       "exclude": [{"cache": "none", "prompt_tokens": 512}, {"cache": "none", "prompt_tokens": 1024}],
       "rounds": {"min": 2, "max": 2, "budget_s": 0}})");
-  const Finished run = kvlab({"sweep", sweep, "--out", out, "--threads", "1"});
+  const Finished run = kvlab({"sweep", sweep, "--out", out, "--resume", "--threads", "1"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const json report = json::parse(read_file(out + "/report.json"));
+  const json report = report_of(out);
   ASSERT_EQ(report["fits"].size(), 1U) << "three lengths without a cache are too few";
   const json& fit = report["fits"][0];
   EXPECT_EQ(fit["prompt_tokens"], (std::vector<int>{64, 128, 256, 512, 1024}));
@@ -76,22 +91,22 @@ TEST(SpecS14, ASweepOverPromptLengthsFitsAParabola) {
 }
 
 TEST(SpecS20, OnTheCpuNothingCrossesABus) {
-  const Shown run = run_toy({"--prompt-tokens", "5", "--gen-tokens", "4", "--sampling", "host", "--batch", "3"});
-  EXPECT_EQ(run.result["case"]["device"], "cpu");
+  const json result = swept_toy(R"({"prompt_tokens": [5], "gen_tokens": [4], "sampling": ["host"], "batch": [3]})");
+  EXPECT_EQ(result["case"]["device"], "cpu");
   const json zero = {{"load", 0}, {"prefill", 0}, {"per_step", 0}};
-  EXPECT_EQ(run.result["metrics"]["transfer"], (json{{"h2d_bytes", zero}, {"d2h_bytes", zero}}));
+  EXPECT_EQ(result["metrics"]["transfer"], (json{{"h2d_bytes", zero}, {"d2h_bytes", zero}}));
 }
 
 TEST(SpecS22, TheReportHoldsTheToysFlops) {
-  const json metrics = run_toy({"--prompt-tokens", "5", "--gen-tokens", "2"}).result["metrics"];
+  const json metrics = swept_toy(R"({"prompt_tokens": [5], "gen_tokens": [2]})")["metrics"];
   EXPECT_EQ(metrics["prefill"]["flops"], 4656);
   EXPECT_EQ(metrics["decode"]["flops"], 1152);
 }
 
 TEST(SpecS25, WorkspaceStandsBesideTheBytesThatLiveOn) {
   const std::int64_t tokens = 2 * (5 + 30 - 1);
-  const json paged = run_toy({"--prompt-tokens", "5", "--gen-tokens", "30", "--cache", "paged", "--batch", "2"})
-                         .result["metrics"]["kv"];
+  const json paged =
+      swept_toy(R"({"prompt_tokens": [5], "gen_tokens": [30], "cache": ["paged"], "batch": [2]})")["metrics"]["kv"];
   EXPECT_EQ(paged["bytes_per_token"], 96);
   EXPECT_EQ(paged["theoretical_bytes"], 96 * tokens);
   EXPECT_EQ(paged["used_bytes"], 96 * tokens);
@@ -101,8 +116,7 @@ TEST(SpecS25, WorkspaceStandsBesideTheBytesThatLiveOn) {
   EXPECT_EQ(paged["table_bytes"], 2 * 3 * 4);
   EXPECT_EQ(paged["peak_bytes"], 2 * 48 * 96 + 2 * 3 * 4);
   EXPECT_GT(paged["workspace_bytes"], 0);
-  const json roomy =
-      run_toy({"--prompt-tokens", "5", "--gen-tokens", "30", "--kv-capacity", "100"}).result["metrics"]["kv"];
+  const json roomy = swept_toy(R"({"prompt_tokens": [5], "gen_tokens": [30], "kv_capacity": [100]})")["metrics"]["kv"];
   EXPECT_EQ(roomy["reserve_waste_bytes"], (100 - 34) * 96);
   EXPECT_EQ(roomy["tail_waste_bytes"], 0);
   EXPECT_EQ(roomy["peak_bytes"], 100 * 96);
