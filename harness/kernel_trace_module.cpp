@@ -27,7 +27,12 @@ std::string beside_the_program() {
 std::unique_ptr<cuda::KernelTrace> load_kernel_trace(const std::string& library) {
   const std::string path = library.empty() ? beside_the_program() : library;
   void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);  // never closed: CUPTI keeps its callbacks
-  if (module == nullptr) throw InputError(fmt::format("--kernel-times: {}", dlerror()));
+  if (module == nullptr) {
+    throw InputError(fmt::format(
+        "--kernel-times: {}; where CUPTI is what is missing: it comes with the CUDA toolkit (libcupti.so, in "
+        "lib64 or extras/CUPTI/lib64) and as Python's nvidia-cuda-cupti; add its folder to LD_LIBRARY_PATH",
+        dlerror()));
+  }
   const auto make = reinterpret_cast<cuda::MakeKernelTrace>(dlsym(module, cuda::kMakeKernelTrace));
   if (make == nullptr) throw InputError(fmt::format("--kernel-times: {} does not trace kernels", path));
   return std::unique_ptr<cuda::KernelTrace>(make());

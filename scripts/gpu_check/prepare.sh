@@ -5,9 +5,9 @@ set -euo pipefail
 bundle=$1
 build=build/gpu-check
 max_bytes=$((40 * 1000 * 1000))
-targets=(kvlab kvlab-kernels kvlab_cuda_module kernels_backend_test kernels_cuda_device_conformance_test
+targets=(kvlab kvlab-kernels kvlab_cuda_module kvlab_cupti kernels_backend_test kernels_cuda_device_conformance_test
   kvlab_emulated_primitives)
-files=(kvlab kvlab-kernels libkvlab_cuda.so kernels_backend_test kernels_cuda_device_conformance_test
+files=(kvlab kvlab-kernels libkvlab_cuda.so libkvlab_cupti.so kernels_backend_test kernels_cuda_device_conformance_test
   libkvlab_emulated_primitives.so)
 
 refuse() { echo "gpu_check: $1" >&2; exit 2; }
