@@ -5,12 +5,12 @@
 
 #include <cstring>
 #include <functional>
-#include <new>
 #include <set>
 #include <utility>
 #include <vector>
 
 #include "kernels/cuda_emulation/launch.h"
+#include "kernels/cuda_emulation/pinned_memory.h"
 
 namespace kvlab::cuda::emulation {
 
@@ -26,6 +26,7 @@ struct Stream {
 struct Event {
   bool recorded = false;
   double at_s = 0;
+  std::int64_t n_pinned_reads = 0;  // started before it was recorded
   static Event* of(CUevent_st* event) { return reinterpret_cast<Event*>(event); }
 };
 
@@ -73,12 +74,13 @@ class EmulatedRuntime : public Runtime {
     device_.release(memory);
   }
 
-  void* allocate_pinned(std::size_t bytes) override { return ::operator new(bytes); }
-  void release_pinned(void* memory) noexcept override { ::operator delete(memory); }
+  void* allocate_pinned(std::size_t bytes) override { return pinned_.allocate(bytes); }
+  void release_pinned(void* memory) noexcept override { pinned_.release(memory); }
 
   void copy_to_device(void* to, const void* from, std::size_t bytes, CUstream_st* stream) override {
     check_range("copy_to_device", to, bytes);
     enqueue(stream, [=, this] {
+      if (pinned_.holds(from)) pinned_.start_read(from, bytes);
       std::memcpy(to, from, bytes);
       ++transfers_.n_to_device;
       transfers_.to_device_bytes += static_cast<std::int64_t>(bytes);
@@ -115,6 +117,7 @@ class EmulatedRuntime : public Runtime {
   }
   void synchronize(CUstream_st* stream) override {
     refuse_in_capture(stream, "synchronize");
+    pinned_.finish_reads(pinned_.n_reads());
     device_.forget_previous_launch();
   }
 
@@ -130,11 +133,13 @@ class EmulatedRuntime : public Runtime {
   void record(CUevent_st* event, CUstream_st* stream) override {
     enqueue(stream, [event, this] {
       Event::of(event)->recorded = true;
+      Event::of(event)->n_pinned_reads = pinned_.n_reads();
       if (clock_) Event::of(event)->at_s = clock_();
     });
   }
   void synchronize_event(CUevent_st* event) override {
     if (!Event::of(event)->recorded) throw EmulationError("synchronize_event: the event has never been recorded");
+    pinned_.finish_reads(Event::of(event)->n_pinned_reads);
   }
   void wait(CUstream_st* stream, CUevent_st* event) override {
     enqueue(stream, [event] {
@@ -192,6 +197,7 @@ class EmulatedRuntime : public Runtime {
 
   Device& device_;
   Clock clock_;
+  PinnedMemory pinned_;
   Transfers transfers_;
   bool profiling_ = false;
   std::set<Stream*> streams_;

@@ -1,4 +1,5 @@
-// The emulated twin of the runtime services: work is done when it is asked for, or recorded into a graph.
+// The emulated twin of the runtime services: work is done when it is asked for, or recorded into a graph. What a device
+// might still be doing when the host goes on is watched: pinned memory that changes under a copy is found.
 #pragma once
 
 #include <functional>

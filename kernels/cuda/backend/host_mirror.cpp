@@ -1,6 +1,7 @@
 #include "kernels/cuda/backend/host_mirror.h"
 
 #include <algorithm>
+#include <exception>
 
 namespace kvlab::cuda {
 namespace {
@@ -63,12 +64,22 @@ const std::int64_t* HostMirror::row_regions(const SequenceSpan& span, const KvVi
 
 std::size_t HostMirror::chunk_for(std::size_t bytes) {
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
-    if (chunks_[i]->used + bytes <= chunks_[i]->host.size()) return i;
+    if (chunks_[i]->used + bytes <= chunks_[i]->device.bytes()) return i;
   }
   const std::size_t size = std::max(bytes, kChunkBytes);
   chunks_.push_back(
-      std::unique_ptr<Chunk>(new Chunk{DeviceMemory(context_, size, "step arrays"), std::vector<std::byte>(size)}));
+      std::unique_ptr<Chunk>(new Chunk{DeviceMemory(context_, size, "step arrays"), PinnedRing(context_, size)}));
   return chunks_.size() - 1;
+}
+
+std::byte* HostMirror::piece_of(Chunk& chunk) {
+  if (chunk.piece == nullptr) chunk.piece = chunk.ring.next();
+  return chunk.piece;
+}
+
+void HostMirror::seal(Chunk& chunk) {
+  if (chunk.piece != nullptr) chunk.ring.seal();
+  chunk.piece = nullptr;
 }
 
 const void* HostMirror::place(const void* address, Form form, std::size_t bytes, const Fill& fill) {
@@ -80,30 +91,44 @@ const void* HostMirror::place(const void* address, Form form, std::size_t bytes,
   const std::size_t index = chunk_for(bytes);
   Chunk& chunk = *chunks_[index];
   const std::size_t offset = chunk.used;
-  chunk.used = std::min(chunk.host.size(), (offset + bytes + kAlignment - 1) / kAlignment * kAlignment);
+  chunk.used = std::min(chunk.device.bytes(), (offset + bytes + kAlignment - 1) / kAlignment * kAlignment);
   arrays_.push_back({address, form, bytes, index, offset, fill});
   std::byte* copy = static_cast<std::byte*>(chunk.device.data()) + offset;
   if (uploads_ == Uploads::at_once) {
-    fill(chunk.host.data() + offset);
-    context_.runtime().copy_to_device(copy, chunk.host.data() + offset, bytes, context_.stream());
+    std::byte* staged = piece_of(chunk) + offset;
+    fill(staged);
+    context_.runtime().copy_to_device(copy, staged, bytes, context_.stream());
   }
   return copy;
 }
 
 void HostMirror::forget() {
   arrays_.clear();
-  for (const std::unique_ptr<Chunk>& chunk : chunks_) chunk->used = 0;
+  for (const std::unique_ptr<Chunk>& chunk : chunks_) {
+    chunk->used = 0;
+    seal(*chunk);
+  }
+}
+
+HostMirror::~HostMirror() {
+  try {
+    forget();
+  } catch (const std::exception&) {
+    // The device has failed, and the next call says so.
+  }
 }
 
 void HostMirror::upload() {
   std::vector<std::size_t> ends(chunks_.size(), 0);
   for (const Array& array : arrays_) {
-    array.fill(chunks_[array.chunk]->host.data() + array.offset);
+    array.fill(piece_of(*chunks_[array.chunk]) + array.offset);
     ends[array.chunk] = std::max(ends[array.chunk], array.offset + array.bytes);
   }
   for (std::size_t i = 0; i < chunks_.size(); ++i) {
     if (ends[i] == 0) continue;
-    context_.runtime().copy_to_device(chunks_[i]->device.data(), chunks_[i]->host.data(), ends[i], context_.stream());
+    Chunk& chunk = *chunks_[i];
+    context_.runtime().copy_to_device(chunk.device.data(), chunk.piece, ends[i], context_.stream());
+    seal(chunk);
   }
 }
 

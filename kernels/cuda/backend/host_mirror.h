@@ -1,4 +1,5 @@
-// What operations are told on the host (ids, positions, spans, tables), copied to where kernels can read it.
+// What operations are told on the host (ids, positions, spans, tables), copied to where kernels can read it, by way of
+// pinned memory.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +10,14 @@
 #include <vector>
 
 #include "kernels/cuda/backend/device_context.h"
+#include "kernels/cuda/backend/pinned_ring.h"
 #include "kernels/views.h"
 
 namespace kvlab::cuda {
 
 /// Knows an array by its address: between two calls of `forget` (or of `upload`) its contents stay as they are. The
 /// copies of one step share a few chunks of device memory, which are kept, so that a step of a known shape allocates
-/// nothing.
+/// nothing; the host's side of a chunk is a ring, since the device may still read the piece of the step before.
 class HostMirror {
  public:
   /// at_once: each array is uploaded when it is first asked for. together: `upload` brings all that were ever asked
@@ -23,6 +25,10 @@ class HostMirror {
   enum class Uploads { at_once, together };
 
   HostMirror(DeviceContext& context, Uploads uploads) : context_(context), uploads_(uploads) {}
+  /// Waits for the uploads that are under way.
+  ~HostMirror();
+  HostMirror(const HostMirror&) = delete;
+  HostMirror& operator=(const HostMirror&) = delete;
 
   /// The device's copy of a host array; an array in a buffer is its own.
   template <typename T>
@@ -59,10 +65,15 @@ class HostMirror {
   };
   struct Chunk {
     DeviceMemory device;
-    std::vector<std::byte> host;
+    PinnedRing ring;             // pieces as large as `device`
+    std::byte* piece = nullptr;  // of this step; null: nothing was uploaded in it
     std::size_t used = 0;
   };
 
+  /// Where the host writes for `chunk` in this step.
+  static std::byte* piece_of(Chunk& chunk);
+  /// The step gives no more copies from it.
+  static void seal(Chunk& chunk);
   const void* place(const void* address, Form form, std::size_t bytes, const Fill& fill);
   std::size_t chunk_for(std::size_t bytes);
 

@@ -4,71 +4,46 @@
 #include <exception>
 #include <utility>
 
+#include "kernels/cuda/backend/pinned_piece.h"
+
 namespace kvlab::cuda {
-namespace {
 
-/// Pinned memory for one copy, and the event that says when it is there.
-class Slot {
- public:
-  Slot(Runtime& runtime, std::size_t bytes)
-      : runtime_(runtime), bytes_(bytes), memory_(runtime.allocate_pinned(bytes)), event_(runtime.make_event()) {}
-  ~Slot() {
-    runtime_.destroy_event(event_);
-    runtime_.release_pinned(memory_);
-  }
-  Slot(const Slot&) = delete;
-  Slot& operator=(const Slot&) = delete;
-
-  std::size_t bytes() const { return bytes_; }
-  void start(const void* from, std::size_t bytes, CUstream_st* stream) {
-    runtime_.copy_to_host(memory_, from, bytes, stream);
-    runtime_.record(event_, stream);
-  }
-  const void* wait() {
-    runtime_.synchronize_event(event_);
-    return memory_;
-  }
-
- private:
-  Runtime& runtime_;
-  std::size_t bytes_;
-  void* memory_;
-  CUevent_st* event_;
-};
-
-}  // namespace
-
-/// Slots that no copy uses. Outlives the copies that will come back to it.
+/// Pieces that no copy uses. Outlives the copies that will come back to it.
 struct PinnedCopies::Pool {
   std::shared_ptr<DeviceContext> context;
-  std::vector<std::unique_ptr<Slot>> free;
+  std::vector<std::unique_ptr<PinnedPiece>> free;
 
-  std::unique_ptr<Slot> take(std::size_t bytes) {
-    const auto fits = std::find_if(free.begin(), free.end(), [&](const auto& slot) { return slot->bytes() >= bytes; });
-    if (fits == free.end()) return std::make_unique<Slot>(context->runtime(), bytes);
-    std::unique_ptr<Slot> slot = std::move(*fits);
+  std::unique_ptr<PinnedPiece> take(std::size_t bytes) {
+    const auto fits =
+        std::find_if(free.begin(), free.end(), [&](const auto& piece) { return piece->bytes() >= bytes; });
+    if (fits == free.end()) return std::make_unique<PinnedPiece>(context->runtime(), bytes);
+    std::unique_ptr<PinnedPiece> piece = std::move(*fits);
     free.erase(fits);
-    return slot;
+    return piece;
   }
 
   class Copy final : public PendingCopy {
    public:
-    Copy(std::shared_ptr<Pool> pool, std::unique_ptr<Slot> slot) : pool_(std::move(pool)), slot_(std::move(slot)) {}
+    Copy(std::shared_ptr<Pool> pool, std::unique_ptr<PinnedPiece> piece)
+        : pool_(std::move(pool)), piece_(std::move(piece)) {}
     ~Copy() override {
       try {
-        slot_->wait();  // the device may still write to it
-        pool_->free.push_back(std::move(slot_));
+        piece_->wait();  // the device may still write to it
+        pool_->free.push_back(std::move(piece_));
       } catch (const std::exception&) {
         // The device has failed, and the next call says so.
       }
     }
     Copy(const Copy&) = delete;
     Copy& operator=(const Copy&) = delete;
-    const void* wait() override { return slot_->wait(); }
+    const void* wait() override {
+      piece_->wait();
+      return piece_->memory();
+    }
 
    private:
     std::shared_ptr<Pool> pool_;
-    std::unique_ptr<Slot> slot_;
+    std::unique_ptr<PinnedPiece> piece_;
   };
 };
 
@@ -77,9 +52,11 @@ PinnedCopies::PinnedCopies(std::shared_ptr<DeviceContext> context) : pool_(std::
 }
 
 std::unique_ptr<PendingCopy> PinnedCopies::start(const void* from, std::size_t bytes) {
-  std::unique_ptr<Slot> slot = pool_->take(bytes);
-  slot->start(from, bytes, pool_->context->stream());
-  return std::make_unique<Pool::Copy>(pool_, std::move(slot));
+  const DeviceContext& context = *pool_->context;
+  std::unique_ptr<PinnedPiece> piece = pool_->take(bytes);
+  context.runtime().copy_to_host(piece->memory(), from, bytes, context.stream());
+  piece->seal(context.stream());
+  return std::make_unique<Pool::Copy>(pool_, std::move(piece));
 }
 
 }  // namespace kvlab::cuda

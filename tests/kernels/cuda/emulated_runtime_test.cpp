@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -71,6 +72,50 @@ TEST(CudaEmulatedRuntime, RefusesWhatADeviceWouldRefuse) {
   EXPECT_THROW(runtime->copy_to_host(host.data(), memory, 17, stream), EmulationError);
   EXPECT_THROW(runtime->copy_to_device(memory, host.data(), 17, stream), EmulationError);
   EXPECT_THROW(device.release(host.data()), EmulationError);
+}
+
+/// "" or what is found when the host fills pinned memory anew after a copy from it; `wait` is called in between.
+template <class Wait>
+std::string refill_failure(const Wait& wait, bool of_pinned_memory) {
+  emulation::Device device;
+  const auto runtime = emulation::make_emulated_runtime(device);
+  CUstream_st* stream = runtime->make_stream();
+  CUevent_st* event = runtime->make_event();
+  void* copy = runtime->allocate(4 * sizeof(int), "copy", stream);
+  std::vector<int> pageable(4, 1);
+  auto* values = static_cast<int*>(runtime->allocate_pinned(4 * sizeof(int)));
+  if (!of_pinned_memory) values = pageable.data();
+  std::fill_n(values, 4, 1);
+  try {
+    runtime->record(event, stream);  // too early to say anything about the copy
+    runtime->copy_to_device(copy, values, 2 * sizeof(int), stream);
+    wait(*runtime, stream, event);
+    values[2] = 5;  // not among those that are copied
+    values[1] = 5;
+    runtime->copy_to_device(copy, values, 4 * sizeof(int), stream);
+    runtime->synchronize(stream);
+  } catch (const EmulationError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(CudaEmulatedRuntime, PinnedMemoryMustNotChangeUnderACopy) {
+  const auto never = [](Runtime&, CUstream_st*, CUevent_st*) {};
+  const auto event_before_it = [](Runtime& runtime, CUstream_st*, CUevent_st* event) {
+    runtime.synchronize_event(event);
+  };
+  const auto event_after_it = [](Runtime& runtime, CUstream_st* stream, CUevent_st* event) {
+    runtime.record(event, stream);
+    runtime.synchronize_event(event);
+  };
+  const auto stream = [](Runtime& runtime, CUstream_st* of, CUevent_st*) { runtime.synchronize(of); };
+  EXPECT_THAT(refill_failure(never, true),
+              HasSubstr("the host changed pinned memory that a copy of 8 bytes may still"));
+  EXPECT_THAT(refill_failure(event_before_it, true), HasSubstr("wait for an event after it"));
+  EXPECT_EQ(refill_failure(event_after_it, true), "");
+  EXPECT_EQ(refill_failure(stream, true), "");
+  EXPECT_EQ(refill_failure(never, false), "") << "pageable memory is staged before the call returns";
 }
 
 TEST(CudaEmulatedRuntime, DeviceMemoryIsAlignedAndStartsAsNan) {
