@@ -442,6 +442,10 @@ int run_command_line(int argc, char** argv) {
     return fail(2, error.what());
   } catch (const Interrupted&) {
     return fail(kInterruptedExitCode, "interrupted");
+  } catch (const OutOfMemory& error) {
+    return fail(1,
+                fmt::format("out of memory: {}; a smaller batch, context or --kv-capacity, or bf16 storage takes less",
+                            error.what()));
   } catch (const std::bad_alloc&) {
     return fail(1, "out of memory; a smaller batch, context or --kv-capacity, or bf16 storage takes less");
   } catch (const std::exception& error) {

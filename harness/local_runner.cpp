@@ -16,6 +16,7 @@
 #include "harness/memory_plan.h"
 #include "harness/report.h"
 #include "harness/workspace_accounting.h"
+#include "kernels/error.h"
 #include "model/profiler_range.h"
 
 namespace kvlab {
@@ -23,6 +24,7 @@ namespace kvlab {
 namespace {
 
 constexpr std::size_t kFirstTokens = 16;
+constexpr const char* kTakesLess = "a smaller batch or context, or bf16 storage, takes less";
 
 struct DoesNotFit : std::runtime_error {
   using std::runtime_error::runtime_error;
@@ -114,9 +116,10 @@ CaseOutcome LocalRunner::attempt(const std::function<void(CaseOutcome&)>& work) 
     work(outcome);
   } catch (const DoesNotFit& refusal) {
     end_with(Status::skipped, refusal.what());
+  } catch (const OutOfMemory& error) {
+    end_with(Status::oom, fmt::format("memory ran out while this case ran: {}; {}", error.what(), kTakesLess));
   } catch (const std::bad_alloc&) {
-    end_with(Status::oom,
-             "memory ran out while this case ran; a smaller batch or context, or bf16 storage, takes less");
+    end_with(Status::oom, fmt::format("memory ran out while this case ran; {}", kTakesLess));
   } catch (const std::exception& error) {
     end_with(Status::failed, error.what());
   }

@@ -24,6 +24,14 @@ class FinishedCopy final : public PendingCopy {
 
 }  // namespace
 
+std::unique_ptr<Buffer> Operations::allocate(std::size_t bytes, std::string_view name) {
+  try {
+    return allocate(bytes);
+  } catch (const std::bad_alloc& error) {
+    throw OutOfMemory(std::string(name) + ", " + std::to_string(bytes) + " bytes: " + error.what());
+  }
+}
+
 std::unique_ptr<PackedMatrix> Operations::pack_random_matrix(std::span<const RandomRows> /*parts*/,
                                                              std::int64_t /*n_in*/, DType /*storage*/) {
   return nullptr;

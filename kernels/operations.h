@@ -101,6 +101,8 @@ class Operations {
 
   /// Throws std::bad_alloc when the memory is not there.
   virtual std::unique_ptr<Buffer> allocate(std::size_t bytes) = 0;
+  /// The same for memory that has a name ("K cache"). Throws OutOfMemory with the name and the bytes.
+  std::unique_ptr<Buffer> allocate(std::size_t bytes, std::string_view name);
 
   /// Copies between the host's memory and a buffer's; done when they return.
   virtual void upload(void* to, const void* from, std::size_t bytes);

@@ -62,7 +62,8 @@ struct Decoder::State {
         history(static_cast<std::size_t>(sequences)),
         logits(static_cast<std::size_t>(sequences)) {
     if (chosen.execution == ExecutionKind::graph) recorded = std::make_unique<RecordedStep>();
-    if (on_device()) choices = model.ops().allocate(static_cast<std::size_t>(sequences) * sizeof(std::int32_t));
+    if (on_device())
+      choices = model.ops().allocate(static_cast<std::size_t>(sequences) * sizeof(std::int32_t), "chosen tokens");
     n_choosable = model.config().vocab_size;
   }
 
@@ -111,7 +112,7 @@ struct Decoder::State {
     const std::size_t bytes = n_rows * row_bytes();
     if (bytes > 0 && (pass_logits == nullptr || pass_logits->bytes() < bytes)) {
       pass_logits.reset();
-      pass_logits = transformer.ops().allocate(bytes);
+      pass_logits = transformer.ops().allocate(bytes, "logits");
     }
     return pass_logits == nullptr ? nullptr : static_cast<float*>(pass_logits->data());
   }

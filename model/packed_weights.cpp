@@ -127,7 +127,8 @@ class Packer {
 }  // namespace
 
 PackedVector::PackedVector(Operations& ops, const std::vector<float>& values)
-    : buffer_(ops.allocate(values.size() * sizeof(float))), size_(static_cast<std::int64_t>(values.size())) {
+    : buffer_(ops.allocate(values.size() * sizeof(float), "a norm's weight or a bias")),
+      size_(static_cast<std::int64_t>(values.size())) {
   ops.upload(buffer_->data(), values.data(), values.size() * sizeof(float));
 }
 

@@ -49,7 +49,7 @@ void Workspace::begin_step(const ModelConfig& config, std::int64_t n_tokens, std
   }
   if (memory_ != nullptr && memory_->bytes() >= end) return;
   memory_.reset();
-  memory_ = ops_.allocate(end);
+  memory_ = ops_.allocate(end, "activations of a step");
   ++growths_;
 }
 

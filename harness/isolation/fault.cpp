@@ -16,6 +16,7 @@
 #include "harness/measurement.h"
 #include "harness/numbers.h"
 #include "kernels/error.h"
+#include "kernels/operations.h"
 
 namespace kvlab {
 
@@ -42,8 +43,7 @@ FaultKind parse_kind(std::string_view text) {
 }
 
 void allocate_too_much() {
-  volatile std::size_t bytes = std::numeric_limits<std::size_t>::max() / 4;  // volatile: the compiler must not see it
-  ::operator delete(::operator new(bytes));
+  make_cpu_operations(1)->allocate(std::numeric_limits<std::size_t>::max() / 4, "memory of a fault");
 }
 
 }  // namespace

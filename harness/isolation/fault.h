@@ -28,7 +28,7 @@ class FaultPlan {
   FaultPlan() = default;
   explicit FaultPlan(const std::vector<std::string>& texts);
 
-  /// Does what was asked for at this moment: does not return from abort, segfault and hang; throws std::bad_alloc for
+  /// Does what was asked for at this moment: does not return from abort, segfault and hang; throws OutOfMemory for
   /// alloc. Returns whether the logits shall become NaN.
   bool strike(const Case& spec, std::optional<std::int64_t> round) const;
 

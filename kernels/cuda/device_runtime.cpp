@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 
+#include "kernels/cuda/last_launch.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/error.h"
 
@@ -13,8 +14,19 @@ namespace {
 
 void check(cudaError_t status, const char* call, const std::string& what = "") {
   if (status == cudaSuccess) return;
+  const char* kernel = last_launched_kernel();
   throw std::runtime_error(std::string(call) + (what.empty() ? "" : " (" + what + ")") + ": " +
-                           cudaGetErrorString(status));
+                           cudaGetErrorString(status) +
+                           (kernel == nullptr ? "" : "; our last launch was " + std::string(kernel)));
+}
+
+/// The same, but memory that is not there is OutOfMemory.
+void check_memory(cudaError_t status, const char* call, const std::string& what) {
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // later calls would report it again
+    throw OutOfMemory(std::string(call) + " (" + what + "): " + cudaGetErrorString(status));
+  }
+  check(status, call, what);
 }
 
 class DeviceGraph : public Graph {
@@ -42,20 +54,16 @@ class DeviceRuntime : public Runtime {
  public:
   void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) override {
     void* memory = nullptr;
-    const std::string what = name + ", " + std::to_string(bytes) + " bytes";
-    const cudaError_t status = cudaMallocAsync(&memory, bytes, stream);
-    if (status == cudaErrorMemoryAllocation) {
-      cudaGetLastError();  // later calls would report it again
-      throw OutOfMemory("cudaMallocAsync (" + what + "): " + cudaGetErrorString(status));
-    }
-    check(status, "cudaMallocAsync", what);
+    check_memory(cudaMallocAsync(&memory, bytes, stream), "cudaMallocAsync",
+                 name + ", " + std::to_string(bytes) + " bytes");
     return memory;
   }
   void release(void* memory, CUstream_st* stream) noexcept override { cudaFreeAsync(memory, stream); }
 
   void* allocate_pinned(std::size_t bytes) override {
     void* memory = nullptr;
-    check(cudaMallocHost(&memory, bytes), "cudaMallocHost", std::to_string(bytes) + " bytes");
+    check_memory(cudaMallocHost(&memory, bytes), "cudaMallocHost",
+                 "pinned host memory, " + std::to_string(bytes) + " bytes");
     return memory;
   }
   void release_pinned(void* memory) noexcept override { cudaFreeHost(memory); }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/cuda/last_launch.h"
 #include "kernels/cuda/launch_shape.h"
 #include "kernels/cuda/portable.cuh"
 
@@ -82,6 +83,7 @@ void launch(const char* name, void (*kernel)(Params...), const LaunchShape& shap
   config.stream = stream;
   config.attrs = &overlap;
   config.numAttrs = shape.overlaps_previous && launches_can_overlap() ? 1 : 0;
+  last_launched_kernel() = name;
   throw_on_error(cudaLaunchKernelEx(&config, kernel, args...), "cudaLaunchKernelEx", name);
 }
 

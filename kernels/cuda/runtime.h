@@ -24,8 +24,9 @@ class Graph {
 };
 
 /// One device, used by one thread. Work is done in the order of its stream; null is the default stream. Every failure
-/// throws std::runtime_error and names the call, but for what destructors call (release, destroy, abandon): a device
-/// that failed has said so already, or fails the next call, and the first error is the one to keep.
+/// throws std::runtime_error and names the call and the kernel that was launched last, but for what destructors call
+/// (release, destroy, abandon): a device that failed has said so already, or fails the next call, and the first error
+/// is the one to keep.
 class Runtime {
  public:
   virtual ~Runtime() = default;
@@ -35,7 +36,7 @@ class Runtime {
   virtual void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) = 0;
   virtual void release(void* memory, CUstream_st* stream) noexcept = 0;
 
-  /// Host memory that copies need not stage, so that they return before they are done.
+  /// Host memory that copies need not stage, so that they return before they are done. Throws OutOfMemory.
   virtual void* allocate_pinned(std::size_t bytes) = 0;
   virtual void release_pinned(void* memory) noexcept = 0;
 

@@ -13,6 +13,7 @@
 #include "kernels/cuda_emulation/block.h"
 #include "kernels/cuda_emulation/fiber.h"
 #include "kernels/cuda_emulation/sanitizers.h"
+#include "kernels/error.h"
 
 namespace kvlab::cuda::emulation {
 
@@ -62,6 +63,11 @@ void Device::forget_previous_launch() {
 }
 
 void* Device::allocate(std::size_t bytes, const std::string& name) {
+  const auto wanted = static_cast<std::int64_t>(bytes);
+  if (wanted > options_.memory_bytes - allocated_bytes_) {
+    throw OutOfMemory(fmt::format("allocate ({}, {} bytes): {} of the emulated device's {} bytes are taken", name,
+                                  bytes, allocated_bytes_, options_.memory_bytes));
+  }
   void* memory = nullptr;
   if (posix_memalign(&memory, kDeviceAlignment, bytes) != 0) throw std::bad_alloc();
   std::memset(memory, 0xFF, bytes);
@@ -71,6 +77,7 @@ void* Device::allocate(std::size_t bytes, const std::string& name) {
   allocation.bytes = bytes;
   allocation.index = static_cast<std::uint32_t>(buffer_names_.size());
   buffer_names_.push_back(name);
+  allocated_bytes_ += wanted;
   allocations_.emplace(allocation.memory, std::move(allocation));
   return memory;
 }
@@ -82,6 +89,7 @@ void Device::release(void* memory) {
   std::erase(written_, &found->second);
   std::erase(written_before_, &found->second);
   last_found_ = nullptr;
+  allocated_bytes_ -= static_cast<std::int64_t>(found->second.bytes);
   free(memory);
   allocations_.erase(found);
 }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -30,6 +31,7 @@ struct DeviceOptions {
   Architecture architecture = Architecture::sm_90;
   std::uint64_t seed = 0;  // of the order of blocks and of threads; 0: ascending
   bool counts = true;      // keep the log of accesses
+  std::int64_t memory_bytes = std::numeric_limits<std::int64_t>::max();
   /// Look for races in shared memory; off where ThreadSanitizer does, so that its build proves what it finds.
   bool shared_races = !kThreadSanitizer;
 };
@@ -59,7 +61,7 @@ class Device {
   const DeviceOptions& options() const { return options_; }
   void set_seed(std::uint64_t seed) { options_.seed = seed; }
 
-  /// 256-byte aligned. `name` is what counts and errors call it.
+  /// 256-byte aligned. `name` is what counts and errors call it. Throws OutOfMemory beyond options().memory_bytes.
   void* allocate(std::size_t bytes, const std::string& name);
   void release(void* memory);
 
@@ -73,6 +75,8 @@ class Device {
   /// What the launches since the last clear() accessed.
   AccessLog& log() { return log_; }
   std::int64_t n_launches() const { return n_launches_; }
+  /// Of memory that is not released.
+  std::int64_t allocated_bytes() const { return allocated_bytes_; }
   /// Allocations ever made.
   std::int64_t n_allocations() const { return static_cast<std::int64_t>(buffer_names_.size()) - 1; }
 
@@ -97,6 +101,7 @@ class Device {
   AccessLog log_;
   SharedRaces shared_races_;
   std::int64_t n_launches_ = 0;
+  std::int64_t allocated_bytes_ = 0;
   bool running_ = false;
   char start_token_ = 0;  // orders what the host did before a launch's threads
   char end_token_ = 0;    // ... and these before what it does next

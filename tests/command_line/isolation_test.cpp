@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(All, PlantedFault,
                          ::testing::Values(FaultCase{"abort", "crash", "signal 6"},
                                            FaultCase{"segfault", "crash", "signal 11"},
                                            FaultCase{"hang", "timeout", "took longer than 2 s"},
-                                           FaultCase{"alloc", "oom", "memory ran out"},
+                                           FaultCase{"alloc", "oom", "memory of a fault, 4611686018427387903 bytes"},
                                            FaultCase{"nan", "failed", "nan"}),
                          [](const auto& test) { return std::string(test.param.fault); });
 

@@ -17,9 +17,9 @@ ContiguousCache::ContiguousCache(const KvShape& shape, std::int64_t n_seqs, std:
       tokens_(static_cast<std::size_t>(n_seqs), 0) {
   const auto slots = static_cast<std::size_t>(shape.n_layers * n_seqs * capacity * shape.head_dim);
   const std::size_t kv_bytes = slots * static_cast<std::size_t>(shape.n_kv_heads) * dtype_bytes(shape.dtype);
-  k_ = ops.allocate(kv_bytes);
-  v_ = ops.allocate(kv_bytes);
-  if (keep_q) q_ = ops.allocate(slots * static_cast<std::size_t>(shape.n_heads) * dtype_bytes(shape.dtype));
+  k_ = ops.allocate(kv_bytes, "K cache");
+  v_ = ops.allocate(kv_bytes, "V cache");
+  if (keep_q) q_ = ops.allocate(slots * static_cast<std::size_t>(shape.n_heads) * dtype_bytes(shape.dtype), "Q cache");
 }
 
 void ContiguousCache::reserve(std::int64_t seq, std::int64_t n_tokens) {

@@ -35,8 +35,8 @@ PagedCache::PagedCache(const KvShape& shape, std::int64_t n_seqs, std::int64_t c
   const auto bytes =
       static_cast<std::size_t>(shape.n_layers * pool_.n_pages() * shape.n_kv_heads * page_size * shape.head_dim) *
       dtype_bytes(shape.dtype);
-  k_ = ops.allocate(bytes);
-  v_ = ops.allocate(bytes);
+  k_ = ops.allocate(bytes, "K cache");
+  v_ = ops.allocate(bytes, "V cache");
 }
 
 void PagedCache::reserve(std::int64_t seq, std::int64_t n_tokens) {
