@@ -135,15 +135,15 @@ void LocalRunner::refuse_what_does_not_fit(const Case& spec) const {
   const ModelConfig& config = session_->config();
   const Variant reference = reference_variant(spec, config);
   Exact needed = kv_reserved_bytes(config, spec.variant, spec.workload.batch, reserved_capacity(spec));
-  if (session_->needs_packing(spec.variant)) needed += held_weight_bytes(config, spec.variant);
+  const Operations& ops = session_->operations();
+  if (session_->needs_packing(spec.variant)) needed += held_weight_bytes(config, spec.variant, ops);
   if (session_->needs_packing(reference) && !Transformer::same_weights(reference, spec.variant)) {
-    needed += held_weight_bytes(config, reference);
+    needed += held_weight_bytes(config, reference, ops);
   }
   const std::int64_t available = read_machine().memory_available_bytes;
   if (available == 0) return;
   if (needed.value() <= available) {  // otherwise the batch may be too large to go through its passes
-    needed +=
-        workspace_bytes(reheaded_config(config, spec.variant), spec.variant, spec.workload, session_->operations());
+    needed += workspace_bytes(reheaded_config(config, spec.variant), spec.variant, spec.workload, ops);
   }
   if (needed.value() <= available) return;
   throw DoesNotFit(fmt::format("needs {:.1f} GB of weights, KV cache and workspace, {:.1f} GB available",

@@ -32,9 +32,9 @@ std::int64_t largest(std::int64_t limit, const Fits& fits) {
 
 }  // namespace
 
-std::int64_t held_weight_bytes(const ModelConfig& config, const Variant& variant) {
+std::int64_t held_weight_bytes(const ModelConfig& config, const Variant& variant, const Operations& ops) {
   const Exact stored = stored_weight_bytes(config, variant);
-  if (!config.tied_embedding) return stored.value();
+  if (!config.tied_embedding || ops.tables_multiply()) return stored.value();
   const auto element_bytes = static_cast<std::int64_t>(dtype_bytes(variant.weight_dtype));
   return (stored + Exact(config.vocab_size) * config.hidden * element_bytes).value();
 }
@@ -45,7 +45,7 @@ MemoryPlan plan_memory(const ModelConfig& config, const Variant& variant, std::i
   const Workload workload{batch, 0, context, 1};
   const std::int64_t reserved = std::max(context, variant.kv_capacity);
   MemoryPlan memory;
-  memory.weight_bytes = held_weight_bytes(config, variant);
+  memory.weight_bytes = held_weight_bytes(config, variant, ops);
   memory.kv_bytes =
       (Exact(kv_reserved_bytes(config, variant, batch, reserved)) + page_table_bytes(variant, reserved, batch)).value();
   memory.prefill_workspace = prefill_workspace_bytes(shape, variant, workload, ops);

@@ -14,7 +14,7 @@ constexpr std::int64_t kMostSequences = std::int64_t{1} << 20;
 
 /// Left out, since it does not grow with the choices: the program, its libraries, prepared products, RoPE tables.
 struct MemoryPlan {
-  std::int64_t weight_bytes = 0;       // as held: a tied embedding twice, as table and as matrix
+  std::int64_t weight_bytes = 0;       // as held: a tied embedding may be there twice, as table and as matrix
   std::int64_t kv_bytes = 0;           // reserved, page tables included
   std::int64_t prefill_workspace = 0;  // bytes of the largest prefill pass
   std::int64_t decode_workspace = 0;   // bytes of the step that sees the whole context
@@ -25,11 +25,11 @@ struct MemoryPlan {
   std::int64_t total_bytes() const { return weight_bytes + kv_bytes + workspace_bytes(); }
 };
 
-/// Weights as a transformer holds them, matrices without a backend's padding. `config` is the model's own.
-std::int64_t held_weight_bytes(const ModelConfig& config, const Variant& variant);
+/// Weights as a transformer over `ops` holds them, matrices without a backend's padding. `config` is the model's own.
+std::int64_t held_weight_bytes(const ModelConfig& config, const Variant& variant, const Operations& ops);
 
 /// `batch` sequences of `context` tokens (kv_capacity tokens reserved where that is larger), brought by a prefill.
-/// `config` is the model's own; `ops` tells the scratch of its attention.
+/// `config` is the model's own; `ops` tells the scratch of its attention and how it holds weights.
 MemoryPlan plan_memory(const ModelConfig& config, const Variant& variant, std::int64_t context, std::int64_t batch,
                        const Operations& ops);
 

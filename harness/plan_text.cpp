@@ -116,7 +116,8 @@ std::string memory_text(const Plan& plan, const StoragePlan& storage) {
       "      workspace   {}: prefill {}, decode step {}\n"
       "      in all      {}",
       plan.target.gpus > 1 ? " of each GPU" : "", bytes_text(memory.weight_bytes),
-      plan.config.tied_embedding ? ", the tied embedding twice: as table and as matrix" : "",
+      plan.config.tied_embedding ? ", the tied embedding twice: as table and as matrix (the CUDA backend has it once)"
+                                 : "",
       bytes_text(memory.kv_bytes), bytes_text(memory.workspace_bytes()), grouped(memory.prefill_workspace),
       grouped(memory.decode_workspace), bytes_text(memory.total_bytes()));
   return text + (storage.fit ? ": " + fit_text(plan, *storage.fit) : "\n");

@@ -123,7 +123,10 @@ class Operations {
   /// Stores a table [n_rows, width] for `embed`, rounding to `storage`.
   virtual std::unique_ptr<PackedMatrix> pack_table(const HostMatrix& table, DType storage) = 0;
 
-  /// What the two functions above make of drawn rows, part below part, filled where the weight lives without a copy
+  /// Whether `matmul` also takes what pack_table stored, so that a tied embedding need not be there twice.
+  virtual bool tables_multiply() const { return false; }
+
+  /// What the two packing functions make of drawn rows, part below part, filled where the weight lives without a copy
   /// from the host. Null, the default: the backend wants the values.
   virtual std::unique_ptr<PackedMatrix> pack_random_matrix(std::span<const RandomRows> parts, std::int64_t n_in,
                                                            DType storage);

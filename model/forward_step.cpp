@@ -21,7 +21,7 @@ ForwardStep::ForwardStep(const ForwardContext& context, const StepInput& input, 
       kv_width_(config_.n_kv_heads * config_.head_dim),
       qkv_width_(q_width_ + 2 * kv_width_),
       fusions_(ops_.fusions()),
-      weight_element_bytes_(dtype_bytes(context.weights.lm_head->dtype())) {
+      weight_element_bytes_(dtype_bytes(context.weights.lm_head().dtype())) {
   take(input);
   rows_ = {context.workspace.floats(Scratch::residual, n_tokens_ * hidden_), n_tokens_, input_.seqs};
   work_.rows = n_tokens_;
@@ -331,7 +331,7 @@ void ForwardStep::head() {
   norm(rows, n, context_.weights.final_norm, context_.weights.final_norm_bias, normed);
   note(operation, "normed", {n, hidden_});
   operation.next("LM head");
-  multiply(*context_.weights.lm_head, {}, normed, n, logits_, config_.vocab_size, false);
+  multiply(context_.weights.lm_head(), {}, normed, n, logits_, config_.vocab_size, false);
   note(operation, "logits", {n, config_.vocab_size});
 }
 

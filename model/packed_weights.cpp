@@ -53,17 +53,19 @@ class Packer {
     return ops_.pack_matrix(read_stacked(source_, roles, layer), variant_.weight_dtype);
   }
 
-  /// The token embedding as a table and, where it is tied, as the head; read once where it is handed over.
+  /// The token embedding as a table and, where it is tied and the backend wants it in another form, as the head; read
+  /// once where it is handed over.
   void embedding(PackedWeights& packed) const {
     constexpr WeightRole kRole = WeightRole::token_embedding;
+    const bool head_too = config_.tied_embedding && !ops_.tables_multiply();
     packed.token_embedding = drawn_table(kRole);
     if (packed.token_embedding != nullptr) {
-      if (config_.tied_embedding) packed.lm_head = matrix({kRole});
+      if (head_too) packed.own_lm_head = matrix({kRole});
       return;
     }
     const HostMatrix values = source_.read(kRole, 0);
     packed.token_embedding = ops_.pack_table(values, variant_.weight_dtype);
-    if (config_.tied_embedding) packed.lm_head = ops_.pack_matrix(values, variant_.weight_dtype);
+    if (head_too) packed.own_lm_head = ops_.pack_matrix(values, variant_.weight_dtype);
   }
 
   std::unique_ptr<PackedMatrix> positions() const {
@@ -139,7 +141,7 @@ PackedWeights pack_weights(const WeightSource& source, const Variant& variant, O
   const Packer packer(source, variant, ops);
   PackedWeights packed;
   packer.embedding(packed);
-  if (!config.tied_embedding) packed.lm_head = packer.matrix({lm_head});
+  if (!config.tied_embedding) packed.own_lm_head = packer.matrix({lm_head});
   if (config.family == Family::gpt2) {
     packed.position_embedding = packer.positions();
   }

@@ -54,11 +54,14 @@ struct PackedLayer {
 };
 
 struct PackedWeights {
-  std::unique_ptr<PackedMatrix> token_embedding;
+  std::unique_ptr<PackedMatrix> token_embedding;     // [vocab_size, hidden]
   std::unique_ptr<PackedMatrix> position_embedding;  // gpt2
   std::vector<PackedLayer> layers;
   PackedVector final_norm, final_norm_bias;
-  std::unique_ptr<PackedMatrix> lm_head;
+  std::unique_ptr<PackedMatrix> own_lm_head;  // null: the backend multiplies by the tied token embedding itself
+
+  /// [vocab_size, hidden]
+  const PackedMatrix& lm_head() const { return own_lm_head != nullptr ? *own_lm_head : *token_embedding; }
 };
 
 PackedWeights pack_weights(const WeightSource& source, const Variant& variant, Operations& ops,

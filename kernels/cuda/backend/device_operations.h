@@ -31,6 +31,7 @@ class DeviceOperations final : public Operations {
 
   std::unique_ptr<PackedMatrix> pack_matrix(const HostMatrix& weight, DType storage) override;
   std::unique_ptr<PackedMatrix> pack_table(const HostMatrix& table, DType storage) override;
+  bool tables_multiply() const override { return true; }
   std::unique_ptr<PackedMatrix> pack_random_matrix(std::span<const RandomRows> parts, std::int64_t n_in,
                                                    DType storage) override;
   std::unique_ptr<PackedMatrix> pack_random_table(std::span<const RandomRows> parts, std::int64_t n_in,
