@@ -110,7 +110,7 @@ void expect_equal(const std::unique_ptr<PackedMatrix>& drawn, const std::unique_
 void expect_equal(const PackedWeights& drawn, const PackedWeights& handed) {
   expect_equal(drawn.token_embedding, handed.token_embedding);
   expect_equal(drawn.position_embedding, handed.position_embedding);
-  expect_equal(drawn.lm_head, handed.lm_head);
+  expect_equal(drawn.own_lm_head, handed.own_lm_head);
   ASSERT_EQ(drawn.layers.size(), handed.layers.size());
   for (std::size_t l = 0; l < drawn.layers.size(); ++l) {
     const PackedLayer& a = drawn.layers[l];
