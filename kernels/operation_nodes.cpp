@@ -133,4 +133,9 @@ GraphNode argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, 
   return {"argmax", "", -1, {}, {rows(logits, n_rows, n_choices, stride)}, {whole("ids", ids, n_rows, 1)}};
 }
 
+GraphNode sample(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int64_t n_choices,
+                 const std::int32_t* ids) {
+  return {"sample", "", -1, {}, {rows(logits, n_rows, n_choices, stride)}, {whole("ids", ids, n_rows, 1)}};
+}
+
 }  // namespace kvlab::nodes

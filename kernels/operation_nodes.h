@@ -29,5 +29,7 @@ GraphNode gather_rows(const float* src, std::int64_t src_stride, std::span<const
                       const float* dst, std::int64_t dst_stride);
 GraphNode argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int64_t n_choices,
                  const std::int32_t* ids);
+GraphNode sample(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int64_t n_choices,
+                 const std::int32_t* ids);
 
 }  // namespace kvlab::nodes

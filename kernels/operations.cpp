@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/error.h"
+#include "kernels/sample_row.h"
 
 namespace kvlab {
 namespace {
@@ -69,13 +70,28 @@ void Operations::argmax(const float* logits, std::int64_t stride, std::int64_t n
                         std::int32_t* ids) {
   for (std::int64_t row = 0; row < n_rows; ++row) {
     const float* values = logits + row * stride;
-    std::int32_t best = 0;
-    for (std::int32_t id = 1; id < n_choices; ++id) {
-      if (values[id] > values[best] || (std::isnan(values[best]) && !std::isnan(values[id]))) best = id;
+    float highest = -HUGE_VALF;
+    ids[row] = kNoChoice;
+    for (std::int32_t id = 0; id < n_choices; ++id) {
+      if (values[id] <= highest) continue;  // NaN goes on
+      ids[row] = id;
+      highest = values[id];
+      if (std::isfinite(highest)) continue;
+      ids[row] = kNoChoice;
+      break;
     }
-    ids[row] = best;
   }
 }
+
+void Operations::sample(const float* logits, std::int64_t stride, std::int32_t n_choices,
+                        std::span<const RowSampling> rows, void* /*scratch*/, std::int32_t* ids) {
+  for (const RowSampling& row : rows) {
+    *ids++ = sample_row({logits, static_cast<std::size_t>(n_choices)}, row);
+    logits += stride;
+  }
+}
+
+std::size_t Operations::sample_scratch_bytes(std::int64_t /*n_rows*/, std::int32_t /*n_choices*/) const { return 0; }
 
 Fusions Operations::fusions() const { return {}; }
 

@@ -15,6 +15,7 @@
 #include "kernels/host_matrix.h"
 #include "kernels/random_kv.h"
 #include "kernels/recorded_graph.h"
+#include "kernels/sampling.h"
 #include "kernels/transfers.h"
 #include "kernels/views.h"
 
@@ -134,7 +135,7 @@ class Operations {
                                                           DType storage);
 
   /// out[i, :] (+)= table[ids[i], :]. `out` is [n_ids, width], dense. Ids are checked by the caller; they may be in a
-  /// buffer.
+  /// buffer, where nobody could check them: kNoChoice gives a row of NaN.
   virtual void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) = 0;
 
   /// y = x W^T (+ bias) (+ y when `accumulate`). x [n_rows, n_in], y [n_rows, n_out]; bias [n_out] or null.
@@ -184,10 +185,17 @@ class Operations {
   virtual void gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows,
                            std::int64_t width, float* dst, std::int64_t dst_stride) = 0;
 
-  /// ids[i] = the first column of the largest value of row i; NaN counts as less than -inf. logits [n_rows, n_choices],
-  /// rows stride apart, and ids [n_rows] are in buffers. Here a loop, for backends whose buffers the host reads.
+  /// ids[i] = the first column of the largest value of row i, or kNoChoice (kernels/sampling.h). logits [n_rows,
+  /// n_choices], rows stride apart, and ids [n_rows] are in buffers. Here a loop, for backends whose buffers the host
+  /// reads.
   virtual void argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
                       std::int32_t* ids);
+  /// ids[i] = what sample_row (kernels/sample_row.h) chooses from row i, bit for bit. logits [rows.size(), n_choices],
+  /// rows stride apart, ids [rows.size()] and a scratch of sample_scratch_bytes are in buffers; `rows` goes by value.
+  /// Here a loop, as for argmax, without scratch.
+  virtual void sample(const float* logits, std::int64_t stride, std::int32_t n_choices,
+                      std::span<const RowSampling> rows, void* scratch, std::int32_t* ids);
+  virtual std::size_t sample_scratch_bytes(std::int64_t n_rows, std::int32_t n_choices) const;
 
   /// Which code ran products of few rows so far, in words for a report; "" where there is no choice (the CPU).
   virtual std::string product_choices() const;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/random.h"
 #include "kernels/unfused.h"
 
 namespace kvlab {
@@ -14,6 +15,22 @@ struct SamplingSettings {
   double temperature = 0.0;  // 0: greedy, ties to the lowest id
   std::int64_t top_k = 0;    // 0: off
   double top_p = 1.0;        // 1: off; the smallest set whose probability reaches top_p (at least one id)
+
+  bool operator==(const SamplingSettings&) const = default;
+};
+
+/// What a row gets in place of an id when one of its logits is NaN or +inf, or none is finite.
+constexpr std::int32_t kNoChoice = -1;
+
+/// How a row is chosen from. Whoever asks for the choice keeps the state, so that a draw can be taken back.
+struct RowSampling {
+  SamplingSettings settings;
+  std::uint64_t state = 0;  // the seed, moved on by each draw so far
+
+  /// To the next choice; a greedy one draws nothing.
+  void advance() {
+    if (settings.temperature > 0.0) next_random(state);
+  }
 };
 
 /// The weight of the highest logit. Up to 2^23 of them add up without overflow.

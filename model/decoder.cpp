@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "kernels/error.h"
+#include "model/device_choices.h"
 #include "model/profiler_range.h"
 #include "model/recorded_step.h"
 
@@ -22,6 +23,7 @@ struct Pass {
   std::vector<SequenceSpan> spans;       // [n_seqs of the pass]
   std::vector<std::int64_t> seq_ids;     // [n_seqs of the pass]
   std::vector<std::int64_t> logit_rows;  // ascending
+  std::vector<std::int64_t> choosing;    // sequences whose next token this pass decides
 
   void add(std::int64_t seq, std::span<const std::int32_t> new_tokens, std::int64_t first_position) {
     const auto first_row = static_cast<std::int64_t>(tokens.size());
@@ -32,8 +34,6 @@ struct Pass {
     seq_ids.push_back(seq);
   }
 };
-
-constexpr std::size_t kMostInFlight = 2;  // calls whose results wait: one, and the one that ran ahead of it
 
 /// When the device began and ended a call; null without a clock of its own.
 struct CallMarks {
@@ -62,13 +62,15 @@ struct Decoder::State {
         history(static_cast<std::size_t>(sequences)),
         logits(static_cast<std::size_t>(sequences)) {
     if (chosen.execution == ExecutionKind::graph) recorded = std::make_unique<RecordedStep>();
-    if (on_device())
-      choices = model.ops().allocate(static_cast<std::size_t>(sequences) * sizeof(std::int32_t), "chosen tokens");
-    n_choosable = model.config().vocab_size;
+    if (chosen.sampling == SamplingKind::device) {
+      choices = std::make_unique<DeviceChoices>(model.ops(), sequences, model.config().vocab_size);
+    }
   }
 
-  bool on_device() const { return variant.sampling == SamplingKind::device; }
-  std::int32_t* choice_ids() const { return static_cast<std::int32_t*>(choices->data()); }
+  DeviceChoices& device_choices() const {
+    if (choices == nullptr) throw std::logic_error("this needs sampling=device");
+    return *choices;
+  }
 
   /// Adds `tokens` of a sequence to a pass: with a cache these alone, without one every token so far.
   void extend(Pass& pass, std::int64_t seq, std::span<const std::int32_t> tokens, bool wants_logits) {
@@ -85,6 +87,7 @@ struct Decoder::State {
     }
     length += n;
     const auto end_row = static_cast<std::int64_t>(pass.tokens.size());
+    if (wants_logits) pass.choosing.push_back(seq);
     if (variant.logits == LogitsKind::all) {
       for (std::int64_t row = first_row; row < end_row; ++row) pass.logit_rows.push_back(row);
     } else if (wants_logits) {
@@ -100,9 +103,10 @@ struct Decoder::State {
         transformer.step(input, *cache, prunes_last_layer(variant), out, observer, recorded.get());
     last_work += work;
     const auto logit_bytes = static_cast<std::int64_t>(pass.logit_rows.size() * row_bytes());
-    workspace_bytes = std::max(workspace_bytes, transformer.workspace_bytes() + logit_bytes);
+    const std::int64_t scratch_bytes = choices == nullptr ? 0 : choices->scratch_bytes();
+    workspace_bytes = std::max(workspace_bytes, transformer.workspace_bytes() + logit_bytes + scratch_bytes);
     keep_logits(pass);
-    if (on_device()) choose(pass);
+    if (choices != nullptr) choose(pass);
   }
 
   std::size_t row_bytes() const { return static_cast<std::size_t>(transformer.config().vocab_size) * sizeof(float); }
@@ -150,52 +154,39 @@ struct Decoder::State {
       kept.first_row = static_cast<std::int64_t>(first);
       kept.n_rows = static_cast<std::int64_t>(next - first);
       kept.on_host = false;
-      if (!on_device()) fetch(kept);
+      if (choices == nullptr) fetch(kept);
     }
   }
 
-  /// The greedy ids of the newest rows of a pass: in one call while rows and sequences follow one another.
+  /// Lets the device choose from the newest rows of a pass: in one call while rows and sequences follow one another.
   void choose(const Pass& pass) {
-    const std::int64_t vocab = transformer.config().vocab_size;
-    const auto n_passed = pass.seq_ids.size();
-    for (std::size_t i = 0; i < n_passed;) {
-      const LogitRows& first = logits[static_cast<std::size_t>(pass.seq_ids[i])];
-      const std::int64_t row = first.first_row + first.n_rows - 1;
-      std::size_t end = i + 1;
-      const auto follows = [&](std::size_t next) {
-        const LogitRows& rows = logits[static_cast<std::size_t>(pass.seq_ids[next])];
-        const auto distance = static_cast<std::int64_t>(next - i);
-        return rows.n_rows == 1 && rows.first_row == row + distance && pass.seq_ids[next] == pass.seq_ids[i] + distance;
-      };
-      while (end < n_passed && first.n_rows > 0 && follows(end)) ++end;
-      if (first.n_rows > 0) {
-        transformer.ops().argmax(static_cast<const float*>(pass_logits->data()) + row * vocab, vocab,
-                                 static_cast<std::int64_t>(end - i), static_cast<std::int32_t>(n_choosable),
-                                 choice_ids() + pass.seq_ids[i]);
+    const auto row_of = [&](std::int64_t seq) {
+      const LogitRows& rows = logits[static_cast<std::size_t>(seq)];
+      return rows.first_row + rows.n_rows - 1;
+    };
+    const std::vector<std::int64_t>& seqs = pass.choosing;
+    for (std::size_t i = 0, end = 0; i < seqs.size(); i = end) {
+      const std::int64_t row = row_of(seqs[i]);
+      for (end = i + 1; end < seqs.size(); ++end) {
+        const auto distance = static_cast<std::int64_t>(end - i);
+        if (seqs[end] != seqs[i] + distance || row_of(seqs[end]) != row + distance) break;
       }
-      i = end;
+      choices->choose(seqs[i], static_cast<std::int64_t>(end - i),
+                      static_cast<const float*>(pass_logits->data()) + row * transformer.config().vocab_size);
     }
   }
 
   void begin_call() {
     last_work = {};
+    if (choices != nullptr) choices->begin_call();
     call_begin = transformer.ops().mark();
   }
 
-  /// Sends the choices of a call on their way to the host.
   void end_call() {
     total_work += last_work;
     if (marks.size() == kMostInFlight) marks.pop_front();
     marks.push_back({std::move(call_begin), transformer.ops().mark()});
-    if (!on_device()) return;
-    if (in_flight.size() == kMostInFlight) in_flight.pop_front();
-    in_flight.push_back(
-        transformer.ops().start_download(choice_ids(), static_cast<std::size_t>(n_seqs) * sizeof(std::int32_t)));
-  }
-
-  std::vector<std::int32_t> ids_of(PendingCopy& copy) const {
-    const auto* ids = static_cast<const std::int32_t*>(copy.wait());
-    return {ids, ids + n_seqs};
+    if (choices != nullptr) choices->end_call();
   }
 
   Transformer& transformer;
@@ -203,14 +194,11 @@ struct Decoder::State {
   std::int64_t n_seqs;
   std::int64_t capacity;
   std::unique_ptr<KvCache> cache;
-  std::vector<std::int64_t> lengths;                   // [n_seqs]
-  std::vector<std::vector<std::int32_t>> history;      // [n_seqs] every token so far; only without a cache
-  std::vector<LogitRows> logits;                       // [n_seqs]
-  std::unique_ptr<Buffer> pass_logits;                 // [most logit rows of a pass, vocab_size]
-  std::unique_ptr<Buffer> choices;                     // [n_seqs] int32; null: the host chooses
-  std::deque<std::unique_ptr<PendingCopy>> in_flight;  // of `choices`, the oldest first
-  std::vector<std::int32_t> taken;                     // [n_seqs] those that the host got last
-  std::int64_t n_choosable = 0;
+  std::vector<std::int64_t> lengths;               // [n_seqs]
+  std::vector<std::vector<std::int32_t>> history;  // [n_seqs] every token so far; only without a cache
+  std::vector<LogitRows> logits;                   // [n_seqs]
+  std::unique_ptr<Buffer> pass_logits;             // [most logit rows of a pass, vocab_size]
+  std::unique_ptr<DeviceChoices> choices;          // null: the host chooses
   std::unique_ptr<TimeMark> call_begin;
   std::deque<CallMarks> marks;  // the oldest first
   WorkCounters last_work;
@@ -323,9 +311,9 @@ void Decoder::decode(std::span<const std::int32_t> tokens) {
 
 void Decoder::decode_chosen() {
   State& state = *state_;
-  if (!state.on_device()) throw std::logic_error("decode_chosen needs sampling=device");
-  if (!state.cache->keeps_tokens()) {  // each step brings every token: the host has to know them
-    decode(state.in_flight.empty() ? state.taken : state.ids_of(*state.in_flight.back()));
+  const std::int32_t* chosen = state.device_choices().on_device();
+  if (chosen == nullptr || !state.cache->keeps_tokens()) {  // without a cache each step brings every token
+    decode(state.choices->newest());
     return;
   }
   const ProfilerRange range("decode step", ++state.n_decode_steps);
@@ -333,17 +321,11 @@ void Decoder::decode_chosen() {
   Pass pass;
   constexpr std::int32_t kOnTheDevice = 0;
   for (std::int64_t seq = 0; seq < state.n_seqs; ++seq) state.extend(pass, seq, std::span(&kOnTheDevice, 1), true);
-  state.run(pass, state.variant.decode_attention, state.choice_ids());
+  state.run(pass, state.variant.decode_attention, chosen);
   state.end_call();
 }
 
-std::vector<std::int32_t> Decoder::take_choices() {
-  State& state = *state_;
-  if (state.in_flight.empty()) throw std::logic_error("take_choices: every choice was taken");
-  state.taken = state.ids_of(*state.in_flight.front());
-  state.in_flight.pop_front();
-  return state.taken;
-}
+std::vector<std::int32_t> Decoder::take_choices() { return state_->device_choices().take(); }
 
 std::optional<double> Decoder::take_device_s() {
   std::deque<CallMarks>& marks = state_->marks;
@@ -355,16 +337,24 @@ std::optional<double> Decoder::take_device_s() {
 
 void Decoder::drop_newest() {
   State& state = *state_;
-  if (state.in_flight.empty()) throw std::logic_error("drop_newest: the choices of the newest step were taken");
-  state.in_flight.pop_back();
+  state.device_choices().drop_newest();
   state.marks.pop_back();
   for (std::int64_t seq = 0; seq < state.n_seqs; ++seq) {
     std::int64_t& length = state.lengths[static_cast<std::size_t>(seq)];
     state.cache->reserve(seq, --length);
+    if (!state.cache->keeps_tokens()) state.history[static_cast<std::size_t>(seq)].pop_back();
   }
 }
 
-void Decoder::set_choosable(std::int64_t n) { state_->n_choosable = n; }
+void Decoder::set_choosable(std::int64_t n) {
+  if (state_->choices != nullptr) state_->choices->set_choosable(n);
+}
+
+void Decoder::set_sampling(std::int64_t seq, const SamplingSettings& settings) {
+  state_->device_choices().set_sampling(seq, settings);
+}
+
+void Decoder::seed_sampling(std::int64_t seq, std::uint64_t seed) { state_->device_choices().seed(seq, seed); }
 
 void Decoder::release(std::int64_t seq) {
   state_->cache->release(seq);

@@ -1,5 +1,4 @@
-// Drives a transformer over sequences under one variant: prefill, chunks, decode, recompute. Knows no sampling and no
-// text.
+// Drives a transformer over sequences under one variant: prefill, chunks, decode, recompute. Knows no text.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/sampling.h"
 #include "model/transformer.h"
 #include "variants/cache/kv_cache.h"
 #include "variants/variant.h"
@@ -43,15 +43,21 @@ class Decoder {
   /// Seconds that the device spent on the oldest prefill or decode that was not asked for yet; waits for it. Of calls
   /// that nobody asks for, the last two are kept. Nothing where only the host has a clock.
   std::optional<double> take_device_s();
-  /// With sampling=device: appends to every sequence what the last call chose for it, without the host.
+  /// With sampling=device: appends to every sequence what the last call chose for it, without the host (which has to
+  /// take part where there is no cache, and after drop_newest).
   void decode_chosen();
-  /// With sampling=device: the greedy ids [n_seqs] of the oldest prefill or decode whose choices were not taken yet;
-  /// waits for them.
+  /// With sampling=device: the ids [n_seqs] of the oldest prefill or decode whose choices were not taken yet; waits for
+  /// them. Throws std::runtime_error, as Sampler::choose does, when the logits of a sequence have no choice.
   std::vector<std::int32_t> take_choices();
-  /// With sampling=device: takes back the newest decode step, whose choices nobody took.
+  /// With sampling=device: takes back the newest decode step, whose choices nobody took, and its draws.
   void drop_newest();
   /// With sampling=device: ids at or above `n` are never chosen; default: none.
   void set_choosable(std::int64_t n);
+  /// With sampling=device: how the following calls choose for a sequence; default: greedy. Throws InputError as
+  /// check_sampling does.
+  void set_sampling(std::int64_t seq, const SamplingSettings& settings);
+  /// With sampling=device: from here on a sequence draws what a Sampler(seed) would. Default: seed 0.
+  void seed_sampling(std::int64_t seq, std::uint64_t seed);
   /// Forgets sequence `seq`.
   void release(std::int64_t seq);
 

@@ -56,16 +56,17 @@ Generation::Generation(Decoder& decoder, const Tokenizer* tokenizer, std::vector
   }
   change(std::move(settings));
   decoder.set_choosable(n_choosable(decoder, tokenizer));
+  if (on_device(decoder)) decoder.seed_sampling(0, seed);
 }
 
 void Generation::change(GenerationSettings settings) {
   check_settings(settings);
-  if (on_device(decoder_) && settings.sampling.temperature > 0) {
-    throw InputError(fmt::format("temperature {}: sampling=device takes the likeliest id only; use sampling=host",
-                                 settings.sampling.temperature));
-  }
   if (!settings.stops.empty() && tokenizer_ == nullptr) {
     throw InputError("stop strings need a tokenizer, and this model has none");
+  }
+  if (on_device(decoder_)) {
+    if (settings.sampling != settings_.sampling) take_back();
+    decoder_.set_sampling(0, settings.sampling);
   }
   stream_.set_stops(settings.stops);
   settings_ = std::move(settings);
@@ -106,11 +107,15 @@ bool Generation::may_run_ahead() const {
          static_cast<std::int64_t>(tokens_.size()) + 1 < settings_.max_new_tokens;
 }
 
-/// A step that ran ahead was for a token that nobody wants now.
-void Generation::end(StopReason reason) {
-  reason_ = reason;
+/// A step that ran ahead was for a token that nobody wants now, or chose by settings that hold no more.
+void Generation::take_back() {
   if (ahead_) decoder_.drop_newest();
   ahead_ = false;
+}
+
+void Generation::end(StopReason reason) {
+  reason_ = reason;
+  take_back();
 }
 
 std::int32_t Generation::choose() {

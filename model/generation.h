@@ -61,6 +61,7 @@ class Generation {
   bool advance();
   std::int32_t choose();
   bool may_run_ahead() const;
+  void take_back();
   void end(StopReason reason);
 
   Decoder& decoder_;

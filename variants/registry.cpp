@@ -193,11 +193,12 @@ std::vector<Axis> make_axes() {
       choice_axis("projection", "how Q, K and V are projected", &Variant::projection,
                   {{ProjectionKind::fused, "fused", "one product, n_heads + 2 n_kv_heads heads wide, split afterwards"},
                    {ProjectionKind::separate, "separate", "three products"}}),
-      choice_axis("sampling", "where the next token is chosen", &Variant::sampling,
-                  {{SamplingKind::host, "host", "the logits come back to the host, which chooses"},
-                   {SamplingKind::device, "device",
-                    "the device chooses, greedily, and feeds its choice back; 4 bytes a sequence come back, none on "
-                    "the CPU, where both share their memory"}}),
+      choice_axis(
+          "sampling", "where the next token is chosen", &Variant::sampling,
+          {{SamplingKind::host, "host", "the logits come back to the host, which chooses"},
+           {SamplingKind::device, "device",
+            "the device chooses and feeds its choice back; 4 bytes a sequence come back, none on the CPU, where "
+            "both share their memory"}}),
       integer_axis(
           "page_size", "slots a page of cache=paged", &Variant::page_size, {1, kLargestPage},
           {"N", "any size from 1 to 131072; small pages waste less of the last page, large ones need fewer look-ups"},

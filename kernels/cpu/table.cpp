@@ -1,9 +1,11 @@
 // Row lookup: token and position embeddings, and rows picked out of activations.
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 
 #include "kernels/cpu/memory.h"
 #include "kernels/cpu/rows.h"
+#include "kernels/sampling.h"
 
 namespace kvlab::cpu {
 namespace {
@@ -62,7 +64,11 @@ void check_table(const PackedMatrix& table) {
 void embed(const PackedMatrix& table, std::span<const std::int32_t> ids, float* out, bool accumulate) {
   const auto& rows = static_cast<const Table&>(table);
   for (const std::int32_t id : ids) {
-    rows.read_row(id, out, accumulate);
+    if (id == kNoChoice) {
+      std::fill_n(out, rows.n_in(), std::numeric_limits<float>::quiet_NaN());
+    } else {
+      rows.read_row(id, out, accumulate);
+    }
     out += rows.n_in();
   }
 }

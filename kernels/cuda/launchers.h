@@ -109,14 +109,14 @@ struct MaskedSoftmaxArgs {
 void launch_masked_softmax(const MaskedSoftmaxArgs& args, float* weights, CUstream_st* stream);
 void launch_masked_softmax(const MaskedSoftmaxArgs& args, Bf16* weights, CUstream_st* stream);
 
-/// out[i, :] (+)= table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows; out [n_ids,
-/// width].
+/// out[i, :] (+)= table[ids[i], :]. table [n_rows, width], f32 or bf16; ids [n_ids], all below n_rows;
+/// a negative one gives NaN; out [n_ids, width].
 void launch_embed(const float* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
                   bool accumulate, CUstream_st* stream);
 void launch_embed(const Bf16* table, std::int64_t width, const std::int32_t* ids, std::int64_t n_ids, float* out,
                   bool accumulate, CUstream_st* stream);
 
-/// ids[r] = the first column of the largest value of row r among n_choices; NaN counts as less than -inf. logits
+/// ids[r] = the first column of the largest value of row r among n_choices, or kNoChoice (kernels/sampling.h). logits
 /// [n_rows, n_choices], stride apart.
 void launch_argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
                    std::int32_t* ids, CUstream_st* stream);

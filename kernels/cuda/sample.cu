@@ -21,23 +21,21 @@ void check(const SamplingSettings& settings, std::size_t row) {
 
 }  // namespace
 
-void launch_sample(const float* logits, std::int64_t stride, std::int32_t n_choices,
-                   std::span<const SamplingSettings> settings, std::uint64_t* states, void* scratch, std::int32_t* ids,
-                   CUstream_st* stream) {
+void launch_sample(const float* logits, std::int64_t stride, std::int32_t n_choices, std::span<const RowSampling> rows,
+                   void* scratch, std::int32_t* ids, CUstream_st* stream) {
   if (n_choices < 1 || n_choices > kMostChoices) {
     throw InputError("sample: " + std::to_string(n_choices) + " ids to choose from; allowed are 1 to " +
                      std::to_string(kMostChoices));
   }
-  for (std::size_t row = 0; row < settings.size(); ++row) check(settings[row], row);
+  for (std::size_t row = 0; row < rows.size(); ++row) check(rows[row].settings, row);
   auto* weights = static_cast<std::uint64_t*>(scratch);
-  for (std::size_t first = 0; first < settings.size(); first += SampleRows::kMost) {
-    const std::size_t n = std::min<std::size_t>(SampleRows::kMost, settings.size() - first);
-    SampleRows rows;
-    std::copy_n(settings.begin() + static_cast<std::ptrdiff_t>(first), n, rows.settings);
+  for (std::size_t first = 0; first < rows.size(); first += SampleRows::kMost) {
+    const std::size_t n = std::min<std::size_t>(SampleRows::kMost, rows.size() - first);
+    SampleRows part;
+    std::copy_n(rows.begin() + static_cast<std::ptrdiff_t>(first), n, part.rows);
     const LaunchShape shape{static_cast<std::int64_t>(n), kSampleBlock, 1, 1, sizeof(SampleStorage), true};
     launch("sample", sample_kernel, shape, stream, logits + static_cast<std::int64_t>(first) * stride, stride,
-           n_choices, rows, states + first, weights + first * static_cast<std::size_t>(n_choices), kNoChoice,
-           ids + first);
+           n_choices, part, weights + first * static_cast<std::size_t>(n_choices), ids + first);
   }
 }
 

@@ -31,10 +31,10 @@ struct SampleStorage {
   SharedArray<Sum, kSampleWarps> weights;
 };
 
-/// Settings of the rows of one launch, by value.
+/// The rows of one launch, by value.
 struct SampleRows {
   static constexpr int kMost = 64;
-  SamplingSettings settings[kMost];
+  RowSampling rows[kMost];
 };
 
 constexpr Sum kNotANumber = ~Sum{0};  // NaN or +inf: above every key
@@ -191,26 +191,25 @@ KVLAB_DEVICE Selection select_top_p(SampleStorage& shared, const SampleRow& row,
   });
 }
 
-/// ids[r] = the choice of row r, or `no_choice`; see launch_sample for the rest.
+/// ids[r] = the choice of row r; see launch_sample for the rest.
 /// Grid: n_rows blocks, at most SampleRows::kMost; block: kSampleBlock threads; shared: SampleStorage.
 /// A greedy row is read once. Otherwise the logits are read 2 times, 13 more with top-k, and 5 more for the draw; the
 /// weights are written once, and read 5 times. With top-p both are read 13 times more. All but the first come from L2.
 KVLAB_KERNEL void sample_kernel(Global<const float> logits,  // [n_rows, n_choices], stride apart
-                                std::int64_t stride, int n_choices, SampleRows rows,
-                                Global<std::uint64_t> states,   // [n_rows]
+                                std::int64_t stride, int n_choices, SampleRows sampled,
                                 Global<std::uint64_t> weights,  // [n_rows, n_choices]
-                                std::int32_t no_choice,
-                                Global<std::int32_t> ids) {  // [n_rows]
+                                Global<std::int32_t> ids) {     // [n_rows]
   auto& shared = shared_storage<SampleStorage>();
   const SampleRow row{logits + block_x() * stride, weights + std::int64_t{block_x()} * n_choices, n_choices};
-  const double temperature = rows.settings[block_x()].temperature;
-  const std::int64_t top_k = rows.settings[block_x()].top_k;
-  const double top_p = rows.settings[block_x()].top_p;
+  const double temperature = sampled.rows[block_x()].settings.temperature;
+  const std::int64_t top_k = sampled.rows[block_x()].settings.top_k;
+  const double top_p = sampled.rows[block_x()].settings.top_p;
+  const std::uint64_t state = sampled.rows[block_x()].state;
   wait_for_previous_launch();
   const Sum best = largest_key(shared, row);
   if (best == kNotANumber || best == 0 || temperature == 0.0) {
     const bool has_choice = best != kNotANumber && best != 0;
-    store_global_if(thread_x() == 0, ids + block_x(), has_choice ? id_of_key(best) : no_choice);
+    store_global_if(thread_x() == 0, ids + block_x(), has_choice ? id_of_key(best) : kNoChoice);
     return;
   }
   const bool cuts = top_k > 0 && top_k < n_choices;
@@ -221,12 +220,8 @@ KVLAB_KERNEL void sample_kernel(Global<const float> logits,  // [n_rows, n_choic
     least_key = kept.key;
     total = kept.sum;
   }
-  const std::uint64_t state = load_global(states + block_x());
   const int chosen = drawn_id(shared, row, least_key, total, scattered(state));
-  if (thread_x() == 0) {
-    store_global(ids + block_x(), chosen);
-    store_global(states + block_x(), state + kSplitMixStep);
-  }
+  store_global_if(thread_x() == 0, ids + block_x(), chosen);
 }
 
 }  // namespace kvlab::cuda

@@ -71,10 +71,19 @@ TEST(Device, TheEmulatedOneIsNeverMeasured) {
   EXPECT_THAT(run.err, HasSubstr("no times"));
 }
 
-TEST(Device, SamplingOnTheDeviceIsGreedy) {
-  const Finished run = kvlab(toy("cpu", {"--sampling", "device", "--temperature", "0.5"}));
-  EXPECT_EQ(run.exit_code, 2);
-  EXPECT_THAT(run.err, HasSubstr("sampling=host"));
+TEST(Device, SamplingOnTheDeviceDrawsTheHostsTokens) {
+  for (const std::string device : {"cpu", "cuda-emulated"}) {
+    const auto tokens = [&](const std::string& sampling, const std::string& temperature) {
+      const Finished run =
+          kvlab(toy(device, {"--max-new-tokens", "6", "--ignore-eos", "--seed", "4", "--temperature", temperature,
+                             "--top-k", "9", "--top-p", "0.95", "--at", "3:top-k=4", "--sampling", sampling}));
+      EXPECT_EQ(run.exit_code, 0) << run.err;
+      return run.json()["tokens"].get<std::vector<int>>();
+    };
+    const std::vector<int> drawn = tokens("host", "9");
+    EXPECT_EQ(tokens("device", "9"), drawn) << device;
+    EXPECT_NE(tokens("device", "0"), drawn) << "the temperature changed nothing";
+  }
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "kernels/cuda/backend/device_matrix.h"
 #include "kernels/cuda/backend/fused_attention.h"
@@ -11,6 +12,7 @@
 #include "kernels/cuda/backend/prefill_attention.h"
 #include "kernels/cuda/fill_random.h"
 #include "kernels/cuda/launchers.h"
+#include "kernels/cuda/sample.h"
 #include "kernels/operation_nodes.h"
 
 namespace kvlab::cuda {
@@ -294,6 +296,17 @@ void DeviceOperations::argmax(const float* logits, std::int64_t stride, std::int
                               std::int32_t* ids) {
   issue([=](CUstream_st* stream) { launch_argmax(logits, stride, n_rows, n_choices, ids, stream); },
         [&] { return nodes::argmax(logits, stride, n_rows, n_choices, ids); });
+}
+
+void DeviceOperations::sample(const float* logits, std::int64_t stride, std::int32_t n_choices,
+                              std::span<const RowSampling> rows, void* scratch, std::int32_t* ids) {
+  issue([=, by_value = std::vector(rows.begin(), rows.end())](
+            CUstream_st* stream) { launch_sample(logits, stride, n_choices, by_value, scratch, ids, stream); },
+        [&] { return nodes::sample(logits, stride, static_cast<std::int64_t>(rows.size()), n_choices, ids); });
+}
+
+std::size_t DeviceOperations::sample_scratch_bytes(std::int64_t n_rows, std::int32_t n_choices) const {
+  return cuda::sample_scratch_bytes(n_rows, n_choices);
 }
 
 std::string DeviceOperations::product_choices() const { return describe(choices_); }

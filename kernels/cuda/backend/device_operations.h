@@ -62,6 +62,9 @@ class DeviceOperations final : public Operations {
                    float* dst, std::int64_t dst_stride) override;
   void argmax(const float* logits, std::int64_t stride, std::int64_t n_rows, std::int32_t n_choices,
               std::int32_t* ids) override;
+  void sample(const float* logits, std::int64_t stride, std::int32_t n_choices, std::span<const RowSampling> rows,
+              void* scratch, std::int32_t* ids) override;
+  std::size_t sample_scratch_bytes(std::int64_t n_rows, std::int32_t n_choices) const override;
 
   std::string product_choices() const override;
   DeviceProbes* probes() override { return &probes_; }

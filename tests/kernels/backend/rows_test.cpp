@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/reference/operations.h"
+#include "kernels/sample_row.h"
 #include "tests/kernels/backend/loaded_backend.h"
 #include "tests/kernels/backend/product_case.h"
 #include "tests/kernels/bounds.h"
@@ -161,17 +162,52 @@ TEST(BackendActivations, MatchTheReference) {
   }
 }
 
+TEST(BackendEmbed, AnIdThatIsNoneGivesNaN) {
+  const HostMatrix table = random_matrix(2, 33, 1);
+  const auto packed = backend().pack_table(table, DType::f32);
+  const BufferOf<std::int32_t> ids(std::vector<std::int32_t>{1, kNoChoice});
+  const BufferOf<float> out(std::vector<float>(2 * 33, 1.0F));
+  backend().begin_step();
+  backend().embed(*packed, {ids.data(), 2}, out.data(), true);
+  const std::vector<float> values = out.values();
+  for (std::size_t i = 0; i < values.size(); ++i) EXPECT_EQ(std::isnan(values[i]), i >= 33) << i;
+}
+
 TEST(BackendArgmax, TakesTheFirstOfTheLargest) {
-  std::vector<float> logits = random_values(4 * 300, 7);
+  std::vector<float> logits = random_values(5 * 300, 7);
   logits[17] = logits[250] = 2.0F;  // row 0: a tie
   logits[300 + 299] = 3.0F;         // row 1: the last column
-  logits[600] = NAN;                // row 2: NaN loses
-  logits[600 + 5] = 4.0F;
+  logits[600 + 5] = NAN;
   for (int i = 0; i < 300; ++i) logits[static_cast<std::size_t>(900 + i)] = -INFINITY;
+  logits[1200 + 299] = INFINITY;
   const BufferOf<float> values(logits);
-  const BufferOf<std::int32_t> ids(std::vector<std::int32_t>(4, -1));
-  backend().argmax(values.data(), 300, 4, 300, ids.data());
-  EXPECT_EQ(ids.values(), (std::vector<std::int32_t>{17, 299, 5, 0}));
+  const BufferOf<std::int32_t> ids(std::vector<std::int32_t>(5, 0));
+  backend().argmax(values.data(), 300, 5, 300, ids.data());
+  EXPECT_EQ(ids.values(), (std::vector<std::int32_t>{17, 299, kNoChoice, kNoChoice, kNoChoice}));
+}
+
+TEST(BackendSample, ChoosesWhatTheHostChooses) {
+  constexpr std::int64_t kVocab = 1031;
+  const std::vector<SamplingSettings> settings = {{0.0, 0, 1.0}, {1.0, 0, 1.0}, {0.7, 40, 1.0},
+                                                  {1.5, 0, 0.9}, {3.0, 7, 0.5}, {1.0, 0, 1.0}};
+  std::vector<RowSampling> rows;
+  for (const SamplingSettings& each : settings) rows.push_back({each, 100 + rows.size()});
+  const auto n_rows = static_cast<std::int64_t>(rows.size());
+  std::vector<float> logits = random_values(n_rows * kVocab, 3);
+  for (float& logit : logits) logit *= 8.0F;
+  logits.back() = NAN;  // the last row has no choice
+  const BufferOf<float> values(logits);
+  const auto scratch = backend().allocate(backend().sample_scratch_bytes(n_rows, kVocab));
+  const BufferOf<std::int32_t> ids(std::vector<std::int32_t>(rows.size(), 0));
+  for (int draw = 0; draw < 3; ++draw) {
+    backend().sample(values.data(), kVocab, kVocab, rows, scratch->data(), ids.data());
+    const std::vector<std::int32_t> chosen = ids.values();
+    for (std::size_t r = 0; r < rows.size(); ++r) {
+      EXPECT_EQ(chosen[r], sample_row(std::span(logits).subspan(r * kVocab, kVocab), rows[r])) << "row " << r;
+      rows[r].advance();
+    }
+    EXPECT_EQ(chosen.back(), kNoChoice);
+  }
 }
 
 class BackendMatmul : public testing::TestWithParam<DType> {};

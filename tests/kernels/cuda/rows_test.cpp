@@ -10,6 +10,7 @@
 #include "kernels/cuda/launchers.h"
 #include "kernels/cuda_emulation/device.h"
 #include "kernels/reference/operations.h"
+#include "kernels/sampling.h"
 #include "tests/kernels/bounds.h"
 #include "tests/kernels/compare.h"
 #include "tests/kernels/cuda/device_array.h"
@@ -106,6 +107,26 @@ TEST(CudaEmbed, CopiesTheNamedRows) {
   }
 }
 
+TEST(CudaEmbed, AnIdThatIsNoneGivesNaN) {
+  for (const std::int64_t width : {33, 520}) {
+    const emulation::Device device({.seed = 2});
+    const auto n = static_cast<std::size_t>(width);
+    const test::DeviceArray<float> f32("table", random_values(width, 5));
+    const test::DeviceArray<Bf16> bf16("narrow", std::vector<Bf16>(n, bf16_from_float(1.0F)));
+    const test::DeviceArray<std::int32_t> rows("ids", std::vector<std::int32_t>{kNoChoice, 0});
+    for (const bool accumulate : {false, true}) {
+      const test::DeviceArray<float> out("out", std::vector<float>(2 * n, 1.0F));
+      const test::DeviceArray<float> out_of_bf16("out_of_bf16", std::vector<float>(2 * n, 1.0F));
+      launch_embed(f32.data(), width, rows.data(), 2, out.data(), accumulate, nullptr);
+      launch_embed(bf16.data(), width, rows.data(), 2, out_of_bf16.data(), accumulate, nullptr);
+      for (const test::DeviceArray<float>* each : {&out, &out_of_bf16}) {
+        const std::vector<float> values = each->values();
+        for (std::size_t i = 0; i < 2 * n; ++i) EXPECT_EQ(std::isnan(values[i]), i < n) << i;
+      }
+    }
+  }
+}
+
 TEST(CudaArgmax, TakesTheFirstOfTheLargest) {
   constexpr float kInf = std::numeric_limits<float>::infinity();
   constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
@@ -120,9 +141,11 @@ TEST(CudaArgmax, TakesTheFirstOfTheLargest) {
       {{}, -3.5F, 0},                                       // all equal
       {{{256, -1.0F}}, -2.0F, 256},                         // negative values
       {{{7, -0.0F}, {300, 0.0F}}, -1.0F, 7},                // -0 equals 0
-      {{{0, kNan}, {1, kNan}, {40, -kInf}}, kNan, 40},      // NaN is below -inf
-      {{}, kNan, 0},
-      {{{650, kInf}, {3, 3e38F}}, 0.0F, 650},
+      {{{650, 3e38F}, {3, 2e38F}}, -kInf, 650},
+      {{{699, kNan}}, 3e38F, kNoChoice},
+      {{}, kNan, kNoChoice},
+      {{{650, kInf}, {3, 3e38F}}, 0.0F, kNoChoice},
+      {{}, -kInf, kNoChoice},
   };
   std::vector<float> logits;  // [n_rows, kChoices + 3]: what lies past the choices must not win
   for (const Case& row : cases) {

@@ -1,5 +1,5 @@
-// Sampling on the emulated device against the sampler of the CPU: the same ids for the same seeds, over many draws,
-// settings and orders of threads; and how often the row is read.
+// Sampling on the emulated device against the sampler of the CPU: the same ids for the same seeds, over many settings
+// and orders of threads; and how often the row is read.
 #include "kernels/cuda/sample.h"
 
 #include <gtest/gtest.h>
@@ -36,36 +36,31 @@ std::int32_t expected_id(Sampler& sampler, const Row& row) {
   }
 }
 
-/// Draws `n_draws` times from every row, on the device and on the CPU, from seeds seed, seed + 1, …; rows have one
-/// length, and what lies between them must not win.
-void expect_the_samplers_ids(const std::vector<Row>& rows, int n_draws, std::uint64_t seed) {
+/// Chooses from every row, on the device and on the CPU, with seeds seed, seed + 1, …; rows have one length, and what
+/// lies between them must not win.
+void expect_the_samplers_ids(const std::vector<Row>& rows, std::uint64_t seed) {
   const auto n_choices = static_cast<std::int32_t>(rows.front().logits.size());
   const std::int64_t stride = n_choices + 3;
   std::vector<float> logits;  // [n_rows, stride]
-  std::vector<SamplingSettings> settings;
-  std::vector<std::uint64_t> states;
+  std::vector<RowSampling> sampled;
   std::vector<Sampler> samplers;
   for (const Row& row : rows) {
     ASSERT_EQ(row.logits.size(), rows.front().logits.size());
     logits.insert(logits.end(), row.logits.begin(), row.logits.end());
     logits.insert(logits.end(), 3, kInfinity);
-    settings.push_back(row.settings);
-    states.push_back(seed + states.size());
-    samplers.emplace_back(states.back());
+    sampled.push_back({row.settings, seed + sampled.size()});
+    samplers.emplace_back(sampled.back().state);
   }
   const test::DeviceArray<float> in("logits", logits);
-  const test::DeviceArray<std::uint64_t> seeds("states", states);
   const test::DeviceArray<std::uint64_t> scratch(
       "scratch", sample_scratch_bytes(std::ssize(rows), n_choices) / sizeof(std::uint64_t));
   const test::DeviceArray<std::int32_t> ids("ids", rows.size());
-  for (int draw = 0; draw < n_draws; ++draw) {
-    launch_sample(in.data(), stride, n_choices, settings, seeds.data(), scratch.data(), ids.data(), nullptr);
-    const std::vector<std::int32_t> chosen = ids.values();
-    for (std::size_t r = 0; r < rows.size(); ++r) {
-      EXPECT_EQ(chosen[r], expected_id(samplers[r], rows[r]))
-          << "draw " << draw << " of row " << r << ": temperature " << settings[r].temperature << ", top-k "
-          << settings[r].top_k << ", top-p " << settings[r].top_p;
-    }
+  launch_sample(in.data(), stride, n_choices, sampled, scratch.data(), ids.data(), nullptr);
+  const std::vector<std::int32_t> chosen = ids.values();
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    EXPECT_EQ(chosen[r], expected_id(samplers[r], rows[r]))
+        << "row " << r << ": temperature " << rows[r].settings.temperature << ", top-k " << rows[r].settings.top_k
+        << ", top-p " << rows[r].settings.top_p;
   }
 }
 
@@ -88,14 +83,14 @@ TEST(CudaSample, ChoosesWhatTheSamplerChooses) {
     for (const SamplingSettings& settings : kSettings) {
       rows.push_back({logits_of(n, static_cast<std::uint32_t>(rows.size())), settings});
     }
-    expect_the_samplers_ids(rows, 1, static_cast<std::uint64_t>(n) << 32);
+    expect_the_samplers_ids(rows, static_cast<std::uint64_t>(n) << 32);
   }
 }
 
 TEST(CudaSample, TheOrderOfThreadsChangesNothing) {
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
     const emulation::Device device({.seed = seed, .counts = false});
-    expect_the_samplers_ids({{logits_of(600, 1), {0.9, 100, 0.8}}, {logits_of(600, 2), {1.0, 0, 1.0}}}, 1, 17);
+    expect_the_samplers_ids({{logits_of(600, 1), {0.9, 100, 0.8}}, {logits_of(600, 2), {1.0, 0, 1.0}}}, 17);
   }
 }
 
@@ -108,7 +103,7 @@ TEST(CudaSample, TiesAtACutGoToTheLowerIds) {
   std::vector<Row> rows;
   for (int i = 0; i < 4; ++i)
     rows.push_back({ties, i % 2 == 0 ? SamplingSettings{1.0, 3, 1.0} : SamplingSettings{2.0, 0, 0.6}});
-  expect_the_samplers_ids(rows, 1, 100);
+  expect_the_samplers_ids(rows, 100);
 }
 
 TEST(CudaSample, RowsWithoutAChoiceSayAndSoDoThoseThatAreNoNumbers) {
@@ -125,7 +120,7 @@ TEST(CudaSample, RowsWithoutAChoiceSayAndSoDoThoseThatAreNoNumbers) {
     for (const std::vector<float>& row : logits) rows.push_back({row, {temperature, 2, 0.5}});
   }
   const emulation::Device device({.seed = 2, .counts = false});
-  expect_the_samplers_ids(rows, 1, 5);
+  expect_the_samplers_ids(rows, 5);
 }
 
 TEST(CudaSample, FarApartLogitsNeitherOverflowNorVanish) {
@@ -134,7 +129,7 @@ TEST(CudaSample, FarApartLogitsNeitherOverflowNorVanish) {
   std::vector<Row> rows;
   for (const double temperature : {1e-300, 1e-7, 1.0, 1e37, 1e38, 1e300})
     rows.push_back({logits, {temperature, 0, 0.95}});
-  expect_the_samplers_ids(rows, 1, 9);
+  expect_the_samplers_ids(rows, 9);
 }
 
 TEST(CudaSample, MoreRowsThanOneLaunchTakes) {
@@ -142,13 +137,13 @@ TEST(CudaSample, MoreRowsThanOneLaunchTakes) {
   std::vector<Row> rows(65, {logits_of(5, 4), {0.0, 0, 1.0}});
   rows[63].settings.temperature = 1.0;
   rows[64].settings.temperature = 1.0;
-  expect_the_samplers_ids(rows, 1, 1);
+  expect_the_samplers_ids(rows, 1);
   EXPECT_EQ(emulation::Device::current().n_launches(), 2);
 }
 
 TEST(CudaSample, TheLargestVocabulary) {
   const emulation::Device device({.counts = false});
-  expect_the_samplers_ids({{logits_of(262144, 6), {1.0, 0, 0.9}}}, 1, 3);
+  expect_the_samplers_ids({{logits_of(262144, 6), {1.0, 0, 0.9}}}, 3);
 }
 
 TEST(CudaSample, ReadsTheRowAsOftenAsItSays) {
@@ -161,7 +156,7 @@ TEST(CudaSample, ReadsTheRowAsOftenAsItSays) {
   for (const Case& one : {Case{{0.0, 3, 0.5}, 1, 0}, Case{{1.0, 0, 1.0}, 7, 5}, Case{{1.0, 3, 1.0}, 20, 5},
                           Case{{1.0, 0, 0.5}, 20, 18}, Case{{1.0, 3, 0.5}, 33, 18}}) {
     emulation::Device device({.seed = 1});
-    expect_the_samplers_ids({{logits_of(kN, 1), one.settings}}, 1, 1);
+    expect_the_samplers_ids({{logits_of(kN, 1), one.settings}}, 1);
     const auto logits = device.log().reads_of("logits");
     EXPECT_EQ(logits.lane_bytes, one.logit_reads * kN * 4);
     EXPECT_EQ(logits.touched_bytes, kN * 4);
@@ -175,7 +170,8 @@ TEST(CudaSample, ReadsTheRowAsOftenAsItSays) {
 TEST(CudaSample, WrongSettingsAreRefused) {
   const emulation::Device device;
   const auto launch_with = [](const SamplingSettings& settings, std::int32_t n_choices = 5) {
-    launch_sample(nullptr, 5, n_choices, {&settings, 1}, nullptr, nullptr, nullptr, nullptr);
+    const RowSampling row{settings, 1};
+    launch_sample(nullptr, 5, n_choices, {&row, 1}, nullptr, nullptr, nullptr);
   };
   EXPECT_THROW(launch_with({-1.0, 0, 1.0}), InputError);
   EXPECT_THROW(launch_with({std::nan(""), 0, 1.0}), InputError);

@@ -48,23 +48,41 @@ TEST_F(SpecS20, HostSamplingBringsTheLogitsBack) {
 
 TEST_F(SpecS20, DeviceSamplingBringsOneIdASequenceBack) {
   for (const ExecutionKind execution : {ExecutionKind::eager, ExecutionKind::graph}) {
-    const Variant variant = variant_of(SamplingKind::device, execution);
-    const auto model = transformer(variant);
-    Decoder decoder(*model, variant, kSeqs, 16);
-    const Transfers at_first = ops_->transfers();
-    decoder.prefill(prompts());
-    decoder.take_choices();
-    EXPECT_EQ((ops_->transfers() - at_first).to_host_bytes, kSeqs * 4);
-    decoder.decode_chosen();
-    const Transfers before = ops_->transfers();
-    decoder.decode_chosen();
-    decoder.take_choices();
-    const Transfers step = ops_->transfers() - before;
-    EXPECT_EQ(step.to_host_bytes, kSeqs * 4);
-    if (execution == ExecutionKind::graph) {
-      EXPECT_EQ(step.n_to_device, 1) << "positions, spans and tables go over in one piece";
+    for (const SamplingSettings& settings : {SamplingSettings{}, SamplingSettings{0.9, 20, 0.8}}) {
+      const Variant variant = variant_of(SamplingKind::device, execution);
+      const auto model = transformer(variant);
+      Decoder decoder(*model, variant, kSeqs, 16);
+      for (std::int64_t seq = 0; seq < kSeqs; ++seq) decoder.set_sampling(seq, settings);
+      const Transfers at_first = ops_->transfers();
+      decoder.prefill(prompts());
+      decoder.take_choices();
+      EXPECT_EQ((ops_->transfers() - at_first).to_host_bytes, kSeqs * 4);
+      decoder.decode_chosen();
+      const Transfers before = ops_->transfers();
+      const std::int64_t n_allocations = device_.n_allocations();
+      decoder.decode_chosen();
+      decoder.take_choices();
+      const Transfers step = ops_->transfers() - before;
+      EXPECT_EQ(step.to_host_bytes, kSeqs * 4);
+      EXPECT_EQ(device_.n_allocations(), n_allocations);
+      if (execution == ExecutionKind::graph) {
+        EXPECT_EQ(step.n_to_device, 1) << "positions, spans and tables go over in one piece";
+      }
     }
   }
+}
+
+/// The scratch of all sequences is there before the first step, though the prompt's rows are chosen from one by one.
+TEST_F(SpecS20, DrawingTakesItsMemoryWithTheSettings) {
+  const Variant variant = variant_of(SamplingKind::device);
+  const auto model = transformer(variant);
+  Decoder decoder(*model, variant, kSeqs, 16);
+  const std::int64_t greedy = device_.n_allocations();
+  for (std::int64_t seq = 0; seq < kSeqs; ++seq) decoder.set_sampling(seq, {1.0, 0, 1.0});
+  EXPECT_EQ(device_.n_allocations(), greedy + 1);
+  EXPECT_EQ(decoder.workspace_bytes(), 0);
+  decoder.prefill(prompts());
+  EXPECT_GT(decoder.workspace_bytes(), kSeqs * small_config().vocab_size * 8);
 }
 
 TEST_F(SpecS20, LoadingMovesEveryWeightOnce) {
