@@ -8,14 +8,12 @@
 #include <stdexcept>
 #include <utility>
 
-#include "harness/accounting.h"
+#include "harness/check_memory.h"
 #include "harness/device_ceilings.h"
 #include "harness/disturbance.h"
 #include "harness/exact.h"
-#include "harness/machine.h"
 #include "harness/memory_plan.h"
 #include "harness/report.h"
-#include "harness/workspace_accounting.h"
 #include "kernels/error.h"
 #include "model/profiler_range.h"
 
@@ -43,6 +41,9 @@ Output output_of(const Round& round, const WorkloadTokens& tokens) {
 }  // namespace
 
 LocalRunner::LocalRunner(RunnerSetup setup, FaultPlan faults) : setup_(std::move(setup)), faults_(std::move(faults)) {}
+
+LocalRunner::LocalRunner(ModelSession session, RunnerSetup setup)
+    : setup_(std::move(setup)), session_(std::move(session)) {}
 
 CaseOutcome LocalRunner::check(const Case& spec) {
   return attempt([&](CaseOutcome& outcome) {
@@ -132,19 +133,18 @@ ModelSession& LocalRunner::session() {
 }
 
 void LocalRunner::refuse_what_does_not_fit(const Case& spec) const {
+  const std::int64_t available = session_->available_memory_bytes();
+  if (available == 0) return;
   const ModelConfig& config = session_->config();
   const Variant reference = reference_variant(spec, config);
-  Exact needed = kv_reserved_bytes(config, spec.variant, spec.workload.batch, reserved_capacity(spec));
   const Operations& ops = session_->operations();
-  if (session_->needs_packing(spec.variant)) needed += held_weight_bytes(config, spec.variant, ops);
+  Exact weights = 0;
+  if (session_->needs_packing(spec.variant)) weights += held_weight_bytes(config, spec.variant, ops);
   if (session_->needs_packing(reference) && !Transformer::same_weights(reference, spec.variant)) {
-    needed += held_weight_bytes(config, reference, ops);
+    weights += held_weight_bytes(config, reference, ops);
   }
-  const std::int64_t available = read_machine().memory_available_bytes;
-  if (available == 0) return;
-  if (needed.value() <= available) {  // otherwise the batch may be too large to go through its passes
-    needed += workspace_bytes(reheaded_config(config, spec.variant), spec.variant, spec.workload, ops);
-  }
+  const std::int64_t left = available - weights.value();
+  const Exact needed = weights + checked_run_bytes(spec, config, ops, left);
   if (needed.value() <= available) return;
   throw DoesNotFit(fmt::format("needs {:.1f} GB of weights, KV cache and workspace, {:.1f} GB available",
                                static_cast<double>(needed.value()) / 1e9, static_cast<double>(available) / 1e9));

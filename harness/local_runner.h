@@ -17,6 +17,8 @@ class LocalRunner : public CaseRunner {
  public:
   /// The checkpoint is opened when the first case needs it.
   explicit LocalRunner(RunnerSetup setup, FaultPlan faults = {});
+  /// Over a session that is there.
+  LocalRunner(ModelSession session, RunnerSetup setup);
 
   CaseOutcome check(const Case& spec) override;
   CaseOutcome round(const Case& spec, std::int64_t number) override;

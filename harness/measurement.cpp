@@ -11,6 +11,7 @@
 #include "harness/accounting.h"
 #include "harness/ceilings_json.h"
 #include "harness/machine.h"
+#include "harness/nvml.h"
 #include "harness/report.h"
 #include "harness/statistics.h"
 #include "harness/work_difference.h"
@@ -23,6 +24,18 @@ namespace {
 
 /// Cases of one model take turns only while all their weight sets fit this share of the free memory.
 constexpr double kSharedWeightShare = 0.5;
+
+/// What weights may take, by what this process can ask: it has no backend, its workers do. A GPU that does not say has
+/// none to share; a host that does not, all of it.
+std::int64_t available_bytes(const std::string& device) {
+  if (device == "cpu") {
+    const std::int64_t bytes = read_machine().memory_available_bytes;
+    return bytes > 0 ? bytes : std::numeric_limits<std::int64_t>::max();
+  }
+  const Nvml* nvml = process_nvml();
+  const std::optional<GpuState> gpu = nvml == nullptr ? std::nullopt : nvml->read();
+  return gpu ? gpu->free_memory_bytes.value_or(0) : 0;
+}
 
 bool narrow(const MeasuredCase& measured, double target) {
   std::vector<std::vector<double>> rounds;
@@ -113,12 +126,12 @@ std::vector<Measurement::Group> Measurement::groups() {
       same->push_back(&measured);
     }
   }
-  const auto available = static_cast<double>(read_machine().memory_available_bytes);
+  if (cases_.empty()) return {};
+  const auto available = static_cast<double>(available_bytes(cases_.front().result.spec.device));
   std::vector<Group> result;
   for (const Group& group : by_model) {
     const std::vector<const MeasuredCase*> sets = weight_sets(group);
-    const bool together =
-        sets.size() == 1 || available == 0 || static_cast<double>(weight_bytes(sets)) <= kSharedWeightShare * available;
+    const bool together = sets.size() == 1 || static_cast<double>(weight_bytes(sets)) <= kSharedWeightShare * available;
     if (together) {
       result.push_back(group);
       continue;

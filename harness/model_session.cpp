@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "harness/devices.h"
+#include "harness/machine.h"
 #include "harness/progress.h"
 #include "harness/threads.h"
 #include "model/one_layer.h"
@@ -16,6 +17,11 @@ ModelSession::ModelSession(const std::string& model, const std::string& device, 
   const std::string resolved = resolve_device(device);
   checkpoint_ = open_checkpoint(model, Need::weights, seed);
   ops_ = make_operations(resolved, threads_, gemv);
+}
+
+std::int64_t ModelSession::available_memory_bytes() const {
+  const DeviceProbes* device = ops_->probes();
+  return device == nullptr ? read_machine().memory_available_bytes : device->free_bytes();
 }
 
 bool ModelSession::needs_packing(const Variant& variant) const {

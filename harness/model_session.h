@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/gemv_setting.h"
@@ -18,10 +19,16 @@ class ModelSession {
   /// Opens the weights. Loading progress goes to standard error when it takes over a second.
   ModelSession(const std::string& model, const std::string& device, int threads, std::uint64_t seed,
                GemvSetting gemv = GemvSetting::measured);
+  /// Of an open checkpoint, over a backend that is there.
+  ModelSession(Checkpoint checkpoint, std::shared_ptr<Operations> ops, int threads, std::uint64_t seed)
+      : checkpoint_(std::move(checkpoint)), threads_(threads), seed_(seed), ops_(std::move(ops)) {}
 
   const Checkpoint& checkpoint() const { return checkpoint_; }
   const ModelConfig& config() const { return checkpoint_.config; }
   Operations& operations() const { return *ops_; }
+  /// Memory that weights, caches and activations may take: the device's, or the host's; 0 where the system does not
+  /// say.
+  std::int64_t available_memory_bytes() const;
   int threads() const { return threads_; }
   std::uint64_t seed() const { return seed_; }
 

@@ -25,6 +25,11 @@ constexpr std::array<const char*, 9> kEventNames = {
     "heat (sw)", "heat (hw)",          "power brake (hw)", "display clocks"};
 constexpr std::uint64_t kSlowdowns = 0x4 | 0x8 | 0x20 | 0x40 | 0x80;
 
+/// nvmlMemory_t.
+struct MemoryInfo {
+  unsigned long long total_bytes, free_bytes, used_bytes;
+};
+
 /// A function of the library, null where it does not have it.
 template <typename... Arguments>
 class Entry {
@@ -65,6 +70,7 @@ struct Nvml::Library {
     clock_events.find(handle, "nvmlDeviceGetCurrentClocksEventReasons");
     if (!clock_events.there()) clock_events.find(handle, "nvmlDeviceGetCurrentClocksThrottleReasons");
     ecc_mode.find(handle, "nvmlDeviceGetEccMode");
+    memory.find(handle, "nvmlDeviceGetMemoryInfo");
   }
   ~Library() { dlclose(handle); }
   Library(const Library&) = delete;
@@ -92,6 +98,7 @@ struct Nvml::Library {
   Entry<Device, unsigned*> power, power_limit;  // milliwatts
   Entry<Device, unsigned long long*> clock_events;
   Entry<Device, unsigned*, unsigned*> ecc_mode;  // now, and after the next start
+  Entry<Device, MemoryInfo*> memory;
 };
 
 std::vector<std::string> clock_event_names(std::uint64_t bits) {
@@ -135,6 +142,8 @@ std::optional<GpuState> Nvml::read() const {
   unsigned ecc_now = 0;
   unsigned ecc_next = 0;
   if (nvml.ecc_mode.succeeds(device, &ecc_now, &ecc_next)) state.ecc = ecc_now != 0;
+  MemoryInfo memory{};
+  if (nvml.memory.succeeds(device, &memory)) state.free_memory_bytes = static_cast<std::int64_t>(memory.free_bytes);
   return state;
 }
 

@@ -19,6 +19,7 @@ struct GpuState {
   std::optional<double> temperature_c;
   std::optional<std::uint64_t> clock_events;  // bits; see clock_event_names
   std::optional<bool> ecc;
+  std::optional<std::int64_t> free_memory_bytes;
 };
 
 /// The names of clock-event reasons (throttle reasons, in older drivers), in the order of their bits; "bit 12" for one

@@ -18,6 +18,10 @@ Variant reference_variant(const Variant& variant, const ModelConfig& config);
 /// The same for a case: drawn K and V (KvFill) cannot be recomputed, so their reference keeps them in regions.
 Variant reference_variant(const Case& spec, const ModelConfig& config);
 
+/// The case that another one's output is compared with. Where the scores of all its rows are too large it takes the
+/// prompt in chunks.
+Case reference_case(const Case& spec, const ModelConfig& config);
+
 /// Scores that naive attention holds when every row of a workload comes in one pass: [rows, keys] f32 for each thread.
 /// Rows: all positions, but for those whose K and V are drawn.
 std::int64_t whole_scores_bytes(const Workload& workload, int threads);
@@ -42,6 +46,7 @@ class OutputCheck {
     std::vector<float> logits;  // [n_kept, vocab_size] of sequence 0
     std::int64_t n_kept = 0;
     double largest_logit = 0;
+    std::int64_t split_bytes = 0;  // where each sequence went alone: what all together would have taken; else 0
   };
   struct Entry {
     Case spec;
@@ -50,6 +55,9 @@ class OutputCheck {
 
   const Reference& reference(const Case& spec, const WorkloadTokens& tokens);
   Reference make_reference(const Case& spec, const WorkloadTokens& tokens);
+  /// The reference's tokens, sequence by sequence.
+  Round split_round(const Case& spec, const WorkloadTokens& tokens, const RoundOptions& options);
+  void note_reference(CaseResult& result, const Reference& reference) const;
   /// Worst |logit difference| of a variant fed with the reference's tokens.
   double forced_difference(Case spec, const WorkloadTokens& tokens, const Reference& reference);
   void compare_tokens(CaseResult& result, const Round& round, const WorkloadTokens& tokens, const Reference& reference);

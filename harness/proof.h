@@ -8,6 +8,7 @@
 
 #include "harness/model_session.h"
 #include "harness/tolerance.h"
+#include "model/reference_rounding.h"
 
 namespace kvlab {
 
@@ -30,13 +31,17 @@ class Proof {
 
  private:
   /// Float64 logits of every position. Variants that hold the same numbers share one: the weight dtype and, where KV
-  /// heads were pooled, their number matter.
+  /// heads were pooled, their number matter, and where the backend rounds.
   struct Reference {
     DType weight_dtype;
     std::int64_t pooled_kv_heads;  // 0: outputs are the model's own
-    std::vector<double> logits;    // [ids, vocab_size]
+    ReferenceRounding rounding;
+    std::vector<double> logits;  // [ids, vocab_size]
     double largest_logit = 0;
     double plain_error = 0;  // worst logit difference of one f32 pass over all ids, no cache, naive
+    double disturbed = 0;    // where the backend rounds: the worst of the disturbed references
+
+    bool rounds() const { return rounding != ReferenceRounding(); }
   };
   struct NaiveError {
     Variant variant;
@@ -44,6 +49,7 @@ class Proof {
   };
 
   const Reference& reference(const Variant& variant);
+  void disturb(const WeightSource& weights, Reference& made);
   double plain_error(const Variant& variant, const Reference& expected);
   void set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome);
   /// Runs the variant over the ids and fills difference, ties and mismatches.

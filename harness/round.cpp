@@ -154,10 +154,12 @@ Round run_round(Transformer& transformer, const Case& spec, const WorkloadTokens
   if (!device_chooses) ids = choose(decoder, sampler, options, 0);
   round.ttft_s = prefill_watch.elapsed_s();
   keep_time(decoder.take_device_s(), round.device_prefill_s);
-  const Transfers before_decode = transformer.ops().transfers();
-  round.transfers.prefill = before_decode - before_prefill;
+  round.transfers.prefill = transformer.ops().transfers() - before_prefill;
   round.prefill_work = decoder.last_work();
   record(round, ids, decoder.last_work(), decoder, options);
+
+  if (workload.gen_tokens > 1) decoder.rehearse(ids, device_chooses);
+  const Transfers before_decode = transformer.ops().transfers();
 
   const auto keep = [&](const std::vector<std::int32_t>& chosen, const WorkCounters& work) {
     keep_time(decoder.take_device_s(), round.device_step_s);

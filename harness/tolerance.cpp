@@ -30,6 +30,10 @@ double storage_tolerance(const ModelConfig& config, double largest_logit) {
   return std::max(kSmallestTolerance, 2.0 * 0x1p-9 * std::sqrt(n_products) * largest_logit);
 }
 
+double activation_tolerance(const ModelConfig& config, double largest_logit) {
+  return 2.0 * storage_tolerance(config, largest_logit);
+}
+
 void compare_row(std::span<const float> actual, std::span<const double> expected, std::int64_t row,
                  Difference& so_far) {
   for (std::size_t id = 0; id < expected.size(); ++id) {

@@ -30,6 +30,11 @@ double project_line(double largest_logit);
 /// keep to, before twice its error becomes the bound of others.
 double storage_tolerance(const ModelConfig& config, double largest_logit);
 
+/// Where a backend rounds activations to bf16: a difference in f32's last bits decides where a value near a midpoint
+/// rounds, and a few layers on two right computations have rounding errors of their own. The same walk, twice that of
+/// rounded storage: for each of the two, and since attention rounds Q, K, V and its weights.
+double activation_tolerance(const ModelConfig& config, double largest_logit);
+
 struct Difference {
   double worst = 0;  // NaN when either side holds one
   std::int64_t row = -1;

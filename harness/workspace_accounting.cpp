@@ -36,7 +36,9 @@ std::vector<Pass> largest_passes(const Variant& variant, std::int64_t batch, std
 }
 
 /// Scratch of one layer's attention over `rows` rows a sequence.
-std::int64_t attention_bytes(const ModelConfig& config, const Pass& pass, std::int64_t rows, const Operations& ops) {
+std::int64_t attention_bytes(const ModelConfig& config, const Variant& variant, const Pass& pass, std::int64_t rows,
+                             const Operations& ops) {
+  constexpr std::int32_t kAnyPage = 0;  // backends ask whether there are pages, not which
   std::vector<SequenceSpan> seqs;
   for (std::int64_t seq = 0; seq < pass.batch; ++seq) seqs.push_back({seq * rows, rows, pass.kv_len});
   AttentionArgs args;
@@ -45,6 +47,8 @@ std::int64_t attention_bytes(const ModelConfig& config, const Pass& pass, std::i
   args.n_kv_heads = config.n_kv_heads;
   args.head_dim = config.head_dim;
   args.window = config.sliding_window;
+  if (variant.cache != CacheKind::none) args.kv.dtype = variant.kv_dtype;
+  if (variant.cache == CacheKind::paged) args.kv.page_table = &kAnyPage;
   return static_cast<std::int64_t>(ops.attention_workspace_bytes(pass.attention, args));
 }
 
@@ -65,7 +69,7 @@ std::int64_t pass_bytes(const ModelConfig& config, const Variant& variant, const
 
   const std::int64_t mlp_buffers = config.family == Family::llama ? 3 : 1;
   floats += Exact(pass.batch) * attended * q_width + n * config.ffn_hidden * mlp_buffers;
-  return (floats * sizeof(float) + attention_bytes(config, pass, attended, ops)).value();
+  return (floats * sizeof(float) + attention_bytes(config, variant, pass, attended, ops)).value();
 }
 
 std::int64_t largest_bytes(const ModelConfig& config, const Variant& variant, const std::vector<Pass>& passes,

@@ -14,7 +14,7 @@ class DeviceProbes {
   virtual ~DeviceProbes() = default;
 
   virtual std::int64_t l2_bytes() const = 0;
-  /// Device memory that nobody holds now.
+  /// Device memory that nobody holds, once the work issued so far is done; waits for it.
   virtual std::int64_t free_bytes() const = 0;
 
   // One launch that goes over the memory `n_passes` times and does nothing else.

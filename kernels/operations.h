@@ -176,6 +176,11 @@ class Operations {
   /// Bytes of scratch that `attention` holds for such a call (scores for naive; partial results for fused).
   virtual std::size_t attention_workspace_bytes(AttentionKind kind, const AttentionArgs& args) const = 0;
 
+  /// Where f32 activations are rounded to what the other side of their product is stored in: x of `matmul` to the
+  /// weight's dtype; Q and the softmax's weights of such a call of `attention` to the view's.
+  virtual bool rounds_product_inputs() const { return false; }
+  virtual bool rounds_attention(AttentionKind /*kind*/, const AttentionArgs& /*args*/) const { return false; }
+
   /// out[:, j] = silu(gate_up[:, j]) * gate_up[:, width + j]. gate_up [n_rows, 2 * width], out [n_rows, width].
   virtual void silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out) = 0;
   /// x = gelu(x) in place, the tanh form: 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))).

@@ -10,47 +10,11 @@
 
 #include "kernels/error.h"
 #include "model/device_choices.h"
+#include "model/pass.h"
 #include "model/profiler_range.h"
 #include "model/recorded_step.h"
 
 namespace kvlab {
-namespace {
-
-/// One pass over some of the sequences.
-struct Pass {
-  std::vector<std::int32_t> tokens;      // [n_tokens]
-  std::vector<std::int32_t> positions;   // [n_tokens]
-  std::vector<SequenceSpan> spans;       // [n_seqs of the pass]
-  std::vector<std::int64_t> seq_ids;     // [n_seqs of the pass]
-  std::vector<std::int64_t> logit_rows;  // ascending
-  std::vector<std::int64_t> choosing;    // sequences whose next token this pass decides
-
-  void add(std::int64_t seq, std::span<const std::int32_t> new_tokens, std::int64_t first_position) {
-    const auto first_row = static_cast<std::int64_t>(tokens.size());
-    const auto n = static_cast<std::int64_t>(new_tokens.size());
-    tokens.insert(tokens.end(), new_tokens.begin(), new_tokens.end());
-    for (std::int64_t i = 0; i < n; ++i) positions.push_back(static_cast<std::int32_t>(first_position + i));
-    spans.push_back({first_row, n, first_position + n});
-    seq_ids.push_back(seq);
-  }
-};
-
-/// When the device began and ended a call; null without a clock of its own.
-struct CallMarks {
-  std::unique_ptr<TimeMark> begin;
-  std::unique_ptr<TimeMark> end;
-};
-
-/// The logits that the last pass of a sequence computed: rows of that pass, and the host's copy.
-struct LogitRows {
-  std::int64_t first_row = 0;  // in the pass's logits
-  std::int64_t n_rows = 0;
-  bool on_host = true;
-  std::vector<float> values;  // [n_rows, vocab_size]
-};
-
-}  // namespace
-
 struct Decoder::State {
   State(Transformer& model, const Variant& chosen, std::int64_t sequences, std::int64_t tokens, std::uint64_t page_seed)
       : transformer(model),
@@ -187,6 +151,17 @@ struct Decoder::State {
     if (marks.size() == kMostInFlight) marks.pop_front();
     marks.push_back({std::move(call_begin), transformer.ops().mark()});
     if (choices != nullptr) choices->end_call();
+  }
+
+  /// Forgets the newest decode step.
+  void take_back() {
+    if (choices != nullptr) choices->drop_newest();
+    marks.pop_back();
+    for (std::int64_t seq = 0; seq < n_seqs; ++seq) {
+      std::int64_t& length = lengths[static_cast<std::size_t>(seq)];
+      cache->reserve(seq, --length);
+      if (!cache->keeps_tokens()) history[static_cast<std::size_t>(seq)].pop_back();
+    }
   }
 
   Transformer& transformer;
@@ -337,13 +312,26 @@ std::optional<double> Decoder::take_device_s() {
 
 void Decoder::drop_newest() {
   State& state = *state_;
-  state.device_choices().drop_newest();
-  state.marks.pop_back();
-  for (std::int64_t seq = 0; seq < state.n_seqs; ++seq) {
-    std::int64_t& length = state.lengths[static_cast<std::size_t>(seq)];
-    state.cache->reserve(seq, --length);
-    if (!state.cache->keeps_tokens()) state.history[static_cast<std::size_t>(seq)].pop_back();
+  if (state.choices == nullptr) throw std::logic_error("drop_newest needs sampling=device");
+  state.take_back();
+}
+
+void Decoder::rehearse(std::span<const std::int32_t> tokens, bool fed_back) {
+  State& state = *state_;
+  if (state.recorded == nullptr || !state.cache->keeps_tokens()) return;
+  const ProfilerRange range("rehearsal");
+  const WorkCounters last_work = state.last_work;
+  const WorkCounters total_work = state.total_work;
+  if (fed_back) {
+    decode_chosen();
+  } else {
+    decode(tokens);
   }
+  state.take_back();
+  if (state.choices != nullptr) state.choices->restore();
+  state.last_work = last_work;
+  state.total_work = total_work;
+  --state.n_decode_steps;
 }
 
 void Decoder::set_choosable(std::int64_t n) {

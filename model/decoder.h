@@ -51,6 +51,10 @@ class Decoder {
   std::vector<std::int32_t> take_choices();
   /// With sampling=device: takes back the newest decode step, whose choices nobody took, and its draws.
   void drop_newest();
+  /// With execution=graph: runs the step that comes next and takes it back, so that it is recorded before somebody
+  /// looks at the clock. `tokens` [n_seqs] are its tokens; `fed_back`: it will be decode_chosen. Does nothing without a
+  /// cache, where every step has a shape of its own. Logits of the last call are lost.
+  void rehearse(std::span<const std::int32_t> tokens, bool fed_back);
   /// With sampling=device: ids at or above `n` are never chosen; default: none.
   void set_choosable(std::int64_t n);
   /// With sampling=device: how the following calls choose for a sequence; default: greedy. Throws InputError as

@@ -90,6 +90,12 @@ void DeviceChoices::drop_newest() {
   dropped_ = true;
 }
 
+void DeviceChoices::restore() {
+  const std::vector<std::int32_t> ids = newest();
+  ops_.upload(ids_->data(), ids.data(), ids_->bytes());
+  dropped_ = false;
+}
+
 std::vector<std::int32_t> DeviceChoices::newest() const {
   if (!in_flight_.empty()) return wait_for(in_flight_.back());
   if (taken_.empty()) throw std::logic_error("decode_chosen: nobody has the choices to go on from");

@@ -39,6 +39,8 @@ class DeviceChoices {
   std::vector<std::int32_t> take();
   /// Forgets the newest call, whose ids nobody took, and takes its draws back.
   void drop_newest();
+  /// Puts the newest ids that count where those of a dropped call stand.
+  void restore();
 
   /// The newest ids that count, [n_seqs] in a buffer; null when those of a dropped call stand there.
   const std::int32_t* on_device() const { return dropped_ ? nullptr : ids(); }

@@ -12,13 +12,18 @@ namespace {
 
 using Doubles = std::vector<double>;
 
+constexpr std::int64_t kActivationTerms = 8;  // roundings of SiLU times up, and of GELU
+
 class ReferenceForward {
  public:
-  ReferenceForward(const WeightSource& weights, DType weight_dtype, std::span<const std::int32_t> tokens)
+  ReferenceForward(const WeightSource& weights, DType weight_dtype, std::span<const std::int32_t> tokens,
+                   const ReferenceRounding& rounding, std::uint64_t disturbance)
       : weights_(weights),
         config_(weights.config()),
         dtype_(weight_dtype),
         tokens_(tokens),
+        rounding_(rounding),
+        perturbation_(disturbance),
         n_(static_cast<std::int64_t>(tokens.size())) {}
 
   Doubles run(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& progress) {
@@ -45,18 +50,20 @@ class ReferenceForward {
   }
 
   /// x W^T, plus the bias where the model has that role, for x [rows, n_in].
-  Doubles product(const Doubles& x, std::int64_t rows, WeightRole role, std::optional<WeightRole> bias_role,
-                  std::int64_t layer) const {
+  Doubles product(Doubles x, std::int64_t rows, WeightRole role, std::optional<WeightRole> bias_role,
+                  std::int64_t layer) {
+    if (rounding_.product_inputs && dtype_ == DType::bf16) round_to_bf16(x);
     const HostMatrix weight = matrix(role, layer);
     const HostMatrix bias =
         bias_role && has_role(config_, *bias_role) ? weights_.read(*bias_role, layer) : HostMatrix();
     Doubles y(static_cast<std::size_t>(rows * weight.rows));
     reference::matmul(x.data(), rows, weight.values.data(), weight.rows, weight.cols,
                       bias.values.empty() ? nullptr : bias.values.data(), y.data());
+    perturbation_.move_product(x, weight.values, weight.cols, y);
     return y;
   }
 
-  Doubles norm(const double* x, std::int64_t rows, WeightRole role, WeightRole bias_role, std::int64_t layer) const {
+  Doubles norm(const double* x, std::int64_t rows, WeightRole role, WeightRole bias_role, std::int64_t layer) {
     const HostMatrix weight = weights_.read(role, layer);
     Doubles y(static_cast<std::size_t>(rows * config_.hidden));
     if (config_.family == Family::llama) {
@@ -66,6 +73,7 @@ class ReferenceForward {
       reference::layer_norm(x, rows, config_.hidden, weight.values.data(), bias.values.data(), config_.norm_eps,
                             y.data());
     }
+    perturbation_.move(y, config_.hidden);
     return y;
   }
 
@@ -83,13 +91,43 @@ class ReferenceForward {
   }
 
   /// The per-head norm (qwen3) and RoPE of Q or K, [n, heads * head_dim].
-  void rotate(Doubles& x, std::int64_t heads, WeightRole head_norm, std::int64_t layer) const {
+  void rotate(Doubles& x, std::int64_t heads, WeightRole head_norm, std::int64_t layer) {
     if (has_role(config_, head_norm)) {
       const HostMatrix weight = weights_.read(head_norm, layer);
       reference::rms_norm(x.data(), n_ * heads, config_.head_dim, weight.values.data(), config_.norm_eps, x.data());
     }
     if (config_.family == Family::gpt2) return;
     reference::rope(x.data(), n_, heads, config_.head_dim, positions_.data(), rope_frequencies(config_).data());
+    perturbation_.move(x, config_.head_dim);
+  }
+
+  bool rounds_attention(std::int64_t layer, std::int64_t row) const {
+    const std::vector<bool>& rows = layer == config_.n_layers - 1 ? rounding_.last_attention : rounding_.attention;
+    return !rows.empty() && rows[static_cast<std::size_t>(row)];
+  }
+
+  /// Q, K and V as attention takes them, [n, heads * head_dim]. The sums of the scores move with Q.
+  void round_attention_inputs(std::int64_t layer, Doubles& queries, Doubles& keys, Doubles& values) {
+    if (rounding_.kv) {
+      round_to_bf16(keys);
+      round_to_bf16(values);
+    }
+    const auto width = static_cast<std::size_t>(config_.n_heads * config_.head_dim);
+    for (std::int64_t row = 0; row < n_; ++row) {
+      if (rounds_attention(layer, row)) {
+        round_to_bf16(std::span(queries).subspan(static_cast<std::size_t>(row) * width, width));
+      }
+    }
+    perturbation_.move(queries, config_.head_dim);
+  }
+
+  void round_weights(std::int64_t layer, std::int64_t row, std::int64_t head, std::span<double> weights) const {
+    if (!rounds_attention(layer, row)) return;
+    const double factor = perturbation_.weight_factor(layer, row, head);
+    double sum = 0.0;
+    for (double& weight : weights) sum += weight = rounded_to_bf16(weight * factor) / factor;
+    if (!perturbation_.divides_by_rounded_sum()) return;
+    for (double& weight : weights) weight /= sum;
   }
 
   void attention_block(std::int64_t layer) {
@@ -97,9 +135,10 @@ class ReferenceForward {
     const Doubles normed = norm(x_.data(), n_, attention_norm, attention_norm_bias, layer);
     Doubles queries = product(normed, n_, q, q_bias, layer);
     Doubles keys = product(normed, n_, k, k_bias, layer);
-    const Doubles values = product(normed, n_, v, v_bias, layer);
+    Doubles values = product(normed, n_, v, v_bias, layer);
     rotate(queries, config_.n_heads, q_norm, layer);
     rotate(keys, config_.n_kv_heads, k_norm, layer);
+    round_attention_inputs(layer, queries, keys, values);
     reference::AttentionShape shape;
     shape.n_queries = n_;
     shape.kv_len = n_;
@@ -109,7 +148,11 @@ class ReferenceForward {
     shape.window = config_.sliding_window;
     shape.scale = 1.0 / std::sqrt(static_cast<double>(config_.head_dim));
     Doubles heads(queries.size());
-    reference::attention(shape, queries.data(), keys.data(), values.data(), heads.data());
+    reference::attention(shape, queries.data(), keys.data(), values.data(), heads.data(),
+                         [&](std::int64_t row, std::int64_t head, std::span<double> weights) {
+                           round_weights(layer, row, head, weights);
+                         });
+    perturbation_.move(heads, n_);
     const Doubles projected = product(heads, n_, attention_output, attention_output_bias, layer);
     reference::add(projected.data(), n_ * config_.hidden, x_.data());
   }
@@ -125,6 +168,7 @@ class ReferenceForward {
     } else {
       reference::gelu(up_out.data(), values);
     }
+    perturbation_.move(up_out, kActivationTerms);
     const Doubles down_out = product(up_out, n_, down, down_bias, layer);
     reference::add(down_out.data(), n_ * config_.hidden, x_.data());
   }
@@ -133,6 +177,8 @@ class ReferenceForward {
   const ModelConfig& config_;
   DType dtype_;
   std::span<const std::int32_t> tokens_;
+  const ReferenceRounding& rounding_;
+  Perturbation perturbation_;
   std::int64_t n_;
   Doubles x_;                            // [n, hidden]
   std::vector<std::int32_t> positions_;  // [n]
@@ -142,8 +188,9 @@ class ReferenceForward {
 
 std::vector<double> reference_logits(const WeightSource& weights, std::span<const std::int32_t> tokens,
                                      std::int64_t rows, DType weight_dtype,
-                                     const std::function<void(std::int64_t, std::int64_t)>& progress) {
-  return ReferenceForward(weights, weight_dtype, tokens).run(rows, progress);
+                                     const std::function<void(std::int64_t, std::int64_t)>& progress,
+                                     const ReferenceRounding& rounding, std::uint64_t disturbance) {
+  return ReferenceForward(weights, weight_dtype, tokens, rounding, disturbance).run(rows, progress);
 }
 
 }  // namespace kvlab

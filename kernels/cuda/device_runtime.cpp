@@ -50,6 +50,12 @@ class DeviceGraph : public Graph {
   cudaGraphExec_t executable_ = nullptr;
 };
 
+std::int64_t pool_bytes(cudaMemPool_t pool, cudaMemPoolAttr attribute) {
+  std::uint64_t bytes = 0;
+  check(cudaMemPoolGetAttribute(pool, attribute, &bytes), "cudaMemPoolGetAttribute");
+  return static_cast<std::int64_t>(bytes);
+}
+
 class DeviceRuntime : public Runtime {
  public:
   void* allocate(std::size_t bytes, const std::string& name, CUstream_st* stream) override {
@@ -86,10 +92,16 @@ class DeviceRuntime : public Runtime {
   std::int64_t n_multiprocessors() const override { return attribute(cudaDevAttrMultiProcessorCount); }
   std::int64_t l2_bytes() const override { return attribute(cudaDevAttrL2CacheSize); }
   std::int64_t free_bytes() const override {
+    check(cudaDeviceSynchronize(), "cudaDeviceSynchronize");  // what was released is free from here on
     std::size_t free = 0;
     std::size_t total = 0;
     check(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
-    return static_cast<std::int64_t>(free);
+    int device = 0;
+    check(cudaGetDevice(&device), "cudaGetDevice");
+    cudaMemPool_t pool = nullptr;
+    check(cudaDeviceGetDefaultMemPool(&pool, device), "cudaDeviceGetDefaultMemPool");
+    return static_cast<std::int64_t>(free) + pool_bytes(pool, cudaMemPoolAttrReservedMemCurrent) -
+           pool_bytes(pool, cudaMemPoolAttrUsedMemCurrent);  // the pool keeps some of what was released
   }
 
   CUstream_st* make_stream() override {

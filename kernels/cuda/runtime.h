@@ -49,7 +49,7 @@ class Runtime {
 
   virtual std::int64_t n_multiprocessors() const = 0;
   virtual std::int64_t l2_bytes() const = 0;
-  /// Device memory that nobody holds now.
+  /// Device memory that nobody holds, once the work issued so far is done; waits for it.
   virtual std::int64_t free_bytes() const = 0;
 
   virtual CUstream_st* make_stream() = 0;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 
 namespace kvlab::reference {
@@ -42,8 +43,11 @@ struct AttentionShape {
 };
 
 /// softmax(q k^T * scale, causally masked) v. q, out [n_queries, n_heads * head_dim]; k, v [kv_len, n_kv_heads *
-/// head_dim]; head h reads KV head h / (n_heads / n_kv_heads). A row that sees no key gives zeros.
-void attention(const AttentionShape& shape, const double* q, const double* k, const double* v, double* out);
+/// head_dim]; head h reads KV head h / (n_heads / n_kv_heads). A row that sees no key gives zeros. `adjust(row, head,
+/// weights)` may change the softmax's weights of a row before they meet V; several threads call it.
+using AdjustWeights = std::function<void(std::int64_t, std::int64_t, std::span<double>)>;
+void attention(const AttentionShape& shape, const double* q, const double* k, const double* v, double* out,
+               const AdjustWeights& adjust = {});
 
 /// out[:, j] = silu(gate[:, j]) * up[:, j]; silu(x) = x / (1 + exp(-x)). n_values each; out may be gate or up.
 void silu_multiply(const double* gate, const double* up, std::int64_t n_values, double* out);

@@ -48,6 +48,7 @@ void expect_all_values(const std::string& library) {
   EXPECT_EQ(gpu->temperature_c, 64);
   EXPECT_EQ(gpu->clock_events, 0x45U);
   EXPECT_EQ(gpu->ecc, true);
+  EXPECT_EQ(gpu->free_memory_bytes, std::int64_t{100} << 30);
 }
 
 TEST(Nvml, ReadsWhatTheGpuTells) { expect_all_values(KVLAB_FAKE_NVML_LIBRARY); }
@@ -59,7 +60,8 @@ TEST(Nvml, WhatTheGpuKeepsToItselfIsAbsent) {
   const auto gpu = Nvml::open(KVLAB_FAKE_NVML_LIBRARY)->read();
   ASSERT_TRUE(gpu);
   EXPECT_EQ(gpu->name, "NVIDIA H200");
-  EXPECT_FALSE(gpu->sm_mhz || gpu->power_w || gpu->temperature_c || gpu->clock_events || gpu->ecc);
+  EXPECT_FALSE(gpu->sm_mhz || gpu->power_w || gpu->temperature_c || gpu->clock_events || gpu->ecc ||
+               gpu->free_memory_bytes);
 }
 
 TEST(Nvml, TheVisibleDeviceIsRead) {

@@ -272,6 +272,12 @@ std::size_t DeviceOperations::attention_workspace_bytes(AttentionKind kind, cons
   return fused ? fused_scratch_bytes(args, context_->n_multiprocessors()) : naive_scratch_bytes(args);
 }
 
+bool DeviceOperations::rounds_attention(AttentionKind kind, const AttentionArgs& args) const {
+  if (args.kv.dtype != DType::bf16) return false;
+  const bool fused = kind == AttentionKind::fused && fused_takes(args.head_dim);
+  return !fused || prefill_takes(args) || fused_rounds(args);
+}
+
 void DeviceOperations::silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out) {
   issue([=](CUstream_st* stream) { launch_silu_multiply_elementwise(gate_up, n_rows, width, out, stream); },
         [&] { return nodes::silu_multiply(gate_up, n_rows, width, out); });

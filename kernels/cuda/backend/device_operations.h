@@ -56,6 +56,8 @@ class DeviceOperations final : public Operations {
   /// The work is that of the mask. Fused attention over a head_dim that no kernel takes runs as naive.
   AttentionWork attention(AttentionKind kind, const AttentionArgs& args) override;
   std::size_t attention_workspace_bytes(AttentionKind kind, const AttentionArgs& args) const override;
+  bool rounds_product_inputs() const override { return true; }
+  bool rounds_attention(AttentionKind kind, const AttentionArgs& args) const override;
   void silu_multiply(const float* gate_up, std::int64_t n_rows, std::int64_t width, float* out) override;
   void gelu(float* x, std::int64_t n_values) override;
   void gather_rows(const float* src, std::int64_t src_stride, std::span<const std::int64_t> rows, std::int64_t width,

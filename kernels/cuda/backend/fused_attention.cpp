@@ -26,6 +26,10 @@ std::size_t scratch_bytes(const DecodeShape& shape, std::int64_t n_multiprocesso
 
 bool fused_takes(std::int64_t head_dim) { return head_dim % 8 == 0 && head_dim <= kMaxDecodeHeadDim; }
 
+bool fused_rounds(const AttentionArgs& args) {
+  return decode_kernel(shape_of(args, 1)).path == DecodePath::tensor_cores;
+}
+
 std::size_t fused_scratch_bytes(const AttentionArgs& args, std::int64_t n_multiprocessors) {
   if (is_decode(args.seqs)) {
     return scratch_bytes(shape_of(args, static_cast<std::int64_t>(args.seqs.size())), n_multiprocessors);

@@ -16,6 +16,9 @@ namespace kvlab::cuda {
 /// Whether the fused kernels can run heads of this size; others are run by naive attention.
 bool fused_takes(std::int64_t head_dim);
 
+/// Whether Q and weights of such a call are rounded: on tensor cores, which multiply bf16; CUDA cores keep f32.
+bool fused_rounds(const AttentionArgs& args);
+
 /// Bytes of plan and partial results that such a call needs at one time.
 std::size_t fused_scratch_bytes(const AttentionArgs& args, std::int64_t n_multiprocessors);
 
