@@ -17,8 +17,8 @@ namespace kvlab {
 
 namespace {
 
-/// Disturbed references: their worst is that of some 10^4 logits each, so that few are enough.
-constexpr std::uint64_t kDisturbedReferences = 2;
+/// Noisy references: their worst is that of some 10^4 logits each, so that few are enough.
+constexpr std::uint64_t kNoisyReferences = 2;
 
 bool rounds_kv(const Variant& variant) { return variant.cache != CacheKind::none && variant.kv_dtype != DType::f32; }
 
@@ -70,7 +70,7 @@ const Proof::Reference& Proof::reference(const Variant& variant) {
   made->logits = reference_logits(*weights, ids_, n_ids, variant.weight_dtype, show, rounding);
   for (const double logit : made->logits) made->largest_logit = std::max(made->largest_logit, std::abs(logit));
   if (made->rounds()) {
-    disturb(*weights, *made);
+    measure_noise(*weights, *made);
   } else {
     made->plain_error = plain_error(variant, *made);
   }
@@ -79,13 +79,13 @@ const Proof::Reference& Proof::reference(const Variant& variant) {
 }
 
 /// How far f32 arithmetic may carry the logits, since it decides where values near a midpoint round to.
-void Proof::disturb(const WeightSource& weights, Reference& made) {
-  for (std::uint64_t seed = 1; seed <= kDisturbedReferences; ++seed) {
+void Proof::measure_noise(const WeightSource& weights, Reference& made) {
+  for (std::uint64_t seed = 1; seed <= kNoisyReferences; ++seed) {
     const std::vector<double> logits = reference_logits(
         weights, ids_, static_cast<std::int64_t>(ids_.size()), made.weight_dtype,
         [](std::int64_t, std::int64_t) { stop_if_interrupted(); }, made.rounding, seed);
     for (std::size_t i = 0; i < logits.size(); ++i) {
-      made.disturbed = std::max(made.disturbed, std::abs(logits[i] - made.logits[i]));
+      made.noise = std::max(made.noise, std::abs(logits[i] - made.logits[i]));
     }
   }
 }
@@ -108,9 +108,9 @@ double Proof::plain_error(const Variant& variant, const Reference& expected) {
 
 void Proof::set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome) {
   if (expected.rounds()) {
-    outcome.tolerance = std::max(kSmallestTolerance, 2 * expected.disturbed);
-    outcome.derivation = fmt::format("the reference rounds where the backend does; disturbed as by f32, twice {:.2g}",
-                                     expected.disturbed);
+    outcome.tolerance = std::max(kSmallestTolerance, 2 * expected.noise);
+    outcome.derivation =
+        fmt::format("the reference rounds where the backend does; f32 noise there, twice {:.2g}", expected.noise);
     return;
   }
   const bool pooled = expected.pooled_kv_heads > 0;

@@ -39,7 +39,7 @@ class Proof {
     std::vector<double> logits;  // [ids, vocab_size]
     double largest_logit = 0;
     double plain_error = 0;  // worst logit difference of one f32 pass over all ids, no cache, naive
-    double disturbed = 0;    // where the backend rounds: the worst of the disturbed references
+    double noise = 0;        // where the backend rounds: the worst that the noise of f32 sums does to a logit
 
     bool rounds() const { return rounding != ReferenceRounding(); }
   };
@@ -49,7 +49,7 @@ class Proof {
   };
 
   const Reference& reference(const Variant& variant);
-  void disturb(const WeightSource& weights, Reference& made);
+  void measure_noise(const WeightSource& weights, Reference& made);
   double plain_error(const Variant& variant, const Reference& expected);
   void set_tolerance(const Variant& variant, const Reference& expected, ProofOutcome& outcome);
   /// Runs the variant over the ids and fills difference, ties and mismatches.

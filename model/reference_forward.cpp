@@ -17,13 +17,13 @@ constexpr std::int64_t kActivationTerms = 8;  // roundings of SiLU times up, and
 class ReferenceForward {
  public:
   ReferenceForward(const WeightSource& weights, DType weight_dtype, std::span<const std::int32_t> tokens,
-                   const ReferenceRounding& rounding, std::uint64_t disturbance)
+                   const ReferenceRounding& rounding, std::uint64_t noise)
       : weights_(weights),
         config_(weights.config()),
         dtype_(weight_dtype),
         tokens_(tokens),
         rounding_(rounding),
-        perturbation_(disturbance),
+        noise_(noise),
         n_(static_cast<std::int64_t>(tokens.size())) {}
 
   Doubles run(std::int64_t rows, const std::function<void(std::int64_t, std::int64_t)>& progress) {
@@ -59,7 +59,7 @@ class ReferenceForward {
     Doubles y(static_cast<std::size_t>(rows * weight.rows));
     reference::matmul(x.data(), rows, weight.values.data(), weight.rows, weight.cols,
                       bias.values.empty() ? nullptr : bias.values.data(), y.data());
-    perturbation_.move_product(x, weight.values, weight.cols, y);
+    noise_.move_product(x, weight.values, weight.cols, y);
     return y;
   }
 
@@ -73,7 +73,7 @@ class ReferenceForward {
       reference::layer_norm(x, rows, config_.hidden, weight.values.data(), bias.values.data(), config_.norm_eps,
                             y.data());
     }
-    perturbation_.move(y, config_.hidden);
+    noise_.move(y, config_.hidden);
     return y;
   }
 
@@ -98,7 +98,7 @@ class ReferenceForward {
     }
     if (config_.family == Family::gpt2) return;
     reference::rope(x.data(), n_, heads, config_.head_dim, positions_.data(), rope_frequencies(config_).data());
-    perturbation_.move(x, config_.head_dim);
+    noise_.move(x, config_.head_dim);
   }
 
   bool rounds_attention(std::int64_t layer, std::int64_t row) const {
@@ -118,15 +118,15 @@ class ReferenceForward {
         round_to_bf16(std::span(queries).subspan(static_cast<std::size_t>(row) * width, width));
       }
     }
-    perturbation_.move(queries, config_.head_dim);
+    noise_.move(queries, config_.head_dim);
   }
 
   void round_weights(std::int64_t layer, std::int64_t row, std::int64_t head, std::span<double> weights) const {
     if (!rounds_attention(layer, row)) return;
-    const double factor = perturbation_.weight_factor(layer, row, head);
+    const double factor = noise_.weight_factor(layer, row, head);
     double sum = 0.0;
     for (double& weight : weights) sum += weight = rounded_to_bf16(weight * factor) / factor;
-    if (!perturbation_.divides_by_rounded_sum()) return;
+    if (!noise_.divides_by_rounded_sum()) return;
     for (double& weight : weights) weight /= sum;
   }
 
@@ -152,7 +152,7 @@ class ReferenceForward {
                          [&](std::int64_t row, std::int64_t head, std::span<double> weights) {
                            round_weights(layer, row, head, weights);
                          });
-    perturbation_.move(heads, n_);
+    noise_.move(heads, n_);
     const Doubles projected = product(heads, n_, attention_output, attention_output_bias, layer);
     reference::add(projected.data(), n_ * config_.hidden, x_.data());
   }
@@ -168,7 +168,7 @@ class ReferenceForward {
     } else {
       reference::gelu(up_out.data(), values);
     }
-    perturbation_.move(up_out, kActivationTerms);
+    noise_.move(up_out, kActivationTerms);
     const Doubles down_out = product(up_out, n_, down, down_bias, layer);
     reference::add(down_out.data(), n_ * config_.hidden, x_.data());
   }
@@ -178,7 +178,7 @@ class ReferenceForward {
   DType dtype_;
   std::span<const std::int32_t> tokens_;
   const ReferenceRounding& rounding_;
-  Perturbation perturbation_;
+  ArithmeticNoise noise_;
   std::int64_t n_;
   Doubles x_;                            // [n, hidden]
   std::vector<std::int32_t> positions_;  // [n]
@@ -189,8 +189,8 @@ class ReferenceForward {
 std::vector<double> reference_logits(const WeightSource& weights, std::span<const std::int32_t> tokens,
                                      std::int64_t rows, DType weight_dtype,
                                      const std::function<void(std::int64_t, std::int64_t)>& progress,
-                                     const ReferenceRounding& rounding, std::uint64_t disturbance) {
-  return ReferenceForward(weights, weight_dtype, tokens, rounding, disturbance).run(rows, progress);
+                                     const ReferenceRounding& rounding, std::uint64_t noise) {
+  return ReferenceForward(weights, weight_dtype, tokens, rounding, noise).run(rows, progress);
 }
 
 }  // namespace kvlab

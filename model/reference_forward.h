@@ -15,10 +15,10 @@ namespace kvlab {
 
 /// Logits [rows, vocab_size] in float64 of the last `rows` tokens of one sequence. Weights are rounded to
 /// `weight_dtype` first (they are what every variant of that dtype holds); all arithmetic is float64, between what
-/// `rounding` rounds. `disturbance`: the seed of a Perturbation; 0: none.
+/// `rounding` rounds. `noise`: the seed of a ArithmeticNoise; 0: none.
 std::vector<double> reference_logits(const WeightSource& weights, std::span<const std::int32_t> tokens,
                                      std::int64_t rows, DType weight_dtype,
                                      const std::function<void(std::int64_t, std::int64_t)>& progress = {},
-                                     const ReferenceRounding& rounding = {}, std::uint64_t disturbance = 0);
+                                     const ReferenceRounding& rounding = {}, std::uint64_t noise = 0);
 
 }  // namespace kvlab

