@@ -27,7 +27,8 @@ std::uint32_t drawn_bits(const RandomValues& values, std::uint64_t i, Bf16) {
 template <typename T>
 void check_array(std::int64_t n, std::uint64_t first, std::uint64_t seed) {
   SCOPED_TRACE(testing::Message() << n << " values of " << sizeof(T) << " bytes from " << first << ", seed " << seed);
-  const RandomValues values{scattered(n), 1.0, 0.1};  // a mean that a fused product would round otherwise
+  const std::uint64_t values_seed = scattered(static_cast<std::uint64_t>(n));
+  const RandomValues values{values_seed, 1.0, 0.1};  // a mean that a fused product would round otherwise
   emulation::Device device({.seed = seed});
   const test::DeviceArray<T> out("out", static_cast<std::size_t>(n));
   launch_fill_random(values, first, n, out.data(), nullptr);
